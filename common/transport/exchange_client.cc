@@ -89,7 +89,8 @@ absl::Status ExchangeClient::Connect() {
 
 void ExchangeClient::OnEvent(Operation operation, bool ok) {
   if (operation == Operation::kStart && ok) {
-    TuneLoopbackSockets(context_.peer(), LoopbackSide::kClient);
+    peer_ = context_.peer();
+    TuneLoopbackSockets(peer_);
     {
       MutexLock lock(mu_);
       if (state_ == State::kConnecting) state_ = State::kOpen;
@@ -240,7 +241,8 @@ void ExchangeClient::Queue(grpc::ByteBuffer message, int64_t priority) {
 void ExchangeClient::Advance() {
   grpc::ByteBuffer message;
   grpc::WriteOptions options;
-  bool read = false;
+  bool read = false, ahead_changes = false;
+  SendAhead ahead = SendAhead::kMessage;
   {
     MutexLock lock(mu_);
     if (state_ != State::kOpen || out_.StartNext(&message) == 0) return;
@@ -249,7 +251,11 @@ void ExchangeClient::Advance() {
     ++pending_;
     read = std::exchange(read_due_, false);
     if (read) ++pending_;
+    // A message that is sent by itself is to be off the sender's hands. Of many the last comes no earlier for that.
+    ahead = out_.many_wait() ? SendAhead::kLittle : SendAhead::kMessage;
+    ahead_changes = std::exchange(send_ahead_, ahead) != ahead;
   }
+  if (ahead_changes) SetLoopbackSendAhead(peer_, ahead);
   // Not under the lock, because gRPC writes to the socket here; the pending events keep the stream.
   stream_->Write(message, options, write_event_.tag());
   if (read) stream_->Read(&incoming_, read_event_.tag());

@@ -18,6 +18,7 @@
 #include "common/mutex.h"
 #include "common/security/task_security.h"
 #include "common/transport/keepalive.h"
+#include "common/transport/loopback.h"
 #include "common/transport/poller.h"
 #include "common/transport/send_queue.h"
 
@@ -128,6 +129,8 @@ class ExchangeClient {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
   // Of the read that is pending.
   grpc::ByteBuffer incoming_;
+  // As gRPC names the server. Set before the stream is open.
+  std::string peer_;
   // The poller's thread's.
   grpc::Status finish_status_;
   bool finishing_ = false;
@@ -144,6 +147,8 @@ class ExchangeClient {
   // Operations whose events are to come. Each is counted before it is started.
   int pending_ ABSL_GUARDED_BY(mu_) = 0;
   SendQueue out_ ABSL_GUARDED_BY(mu_);
+  // For the write that was started last.
+  SendAhead send_ahead_ ABSL_GUARDED_BY(mu_) = SendAhead::kMessage;
   // Messages that were taken to be sent, and have no answer yet.
   size_t unanswered_ ABSL_GUARDED_BY(mu_) = 0;
   // No read is pending: the next write or the timer, which is set, begins one.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -18,9 +19,8 @@ namespace {
 
 // Half a megabyte to two were the fastest; the smaller, the less cache they take.
 constexpr int kBufferBytes = 1 << 20;
-// A client's, for sending: with many messages in flight they are read while they are still in the cache. A server that
-// cannot hand over its answers at once delays whoever waits for them.
-constexpr int kClientSendBytes = 1 << 19;
+// For SendAhead::kLittle: 128 KiB to 384 KiB were faster than more.
+constexpr int kLittleBytes = 1 << 18;
 constexpr char kCongestionControl[] = "reno";
 
 // The peer's port when it is a loopback address; -1 otherwise.
@@ -49,25 +49,38 @@ int LoopbackPort(int descriptor) {
   return mapped || IN6_IS_ADDR_LOOPBACK(&ip.sin6_addr) ? ntohs(ip.sin6_port) : -1;
 }
 
-void Tune(int descriptor, LoopbackSide side) {
-  const int send_bytes = side == LoopbackSide::kClient ? kClientSendBytes : kBufferBytes;
-  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
-  setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &kBufferBytes, sizeof(kBufferBytes));
-  setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl, sizeof(kCongestionControl) - 1);
+// Of the process's sockets those that are connected to `port` on this machine.
+std::vector<int> SocketsTo(int port) {
+  std::vector<int> sockets;
+  DIR* descriptors = opendir("/proc/self/fd");
+  if (descriptors == nullptr) return sockets;
+  while (const dirent* entry = readdir(descriptors)) {
+    int descriptor = -1;
+    if (absl::SimpleAtoi(entry->d_name, &descriptor) && LoopbackPort(descriptor) == port) sockets.push_back(descriptor);
+  }
+  closedir(descriptors);
+  return sockets;
 }
+
+void SetBytes(int socket, int option, int bytes) { setsockopt(socket, SOL_SOCKET, option, &bytes, sizeof(bytes)); }
 
 }  // namespace
 
-void TuneLoopbackSockets(const std::string& peer, LoopbackSide side) {
+void TuneLoopbackSockets(const std::string& peer) {
   const int port = LoopbackPort(peer);
   if (port < 0) return;
-  DIR* descriptors = opendir("/proc/self/fd");
-  if (descriptors == nullptr) return;
-  while (const dirent* entry = readdir(descriptors)) {
-    int descriptor = -1;
-    if (absl::SimpleAtoi(entry->d_name, &descriptor) && LoopbackPort(descriptor) == port) Tune(descriptor, side);
+  for (int socket : SocketsTo(port)) {
+    SetBytes(socket, SO_SNDBUF, kBufferBytes);
+    SetBytes(socket, SO_RCVBUF, kBufferBytes);
+    setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl, sizeof(kCongestionControl) - 1);
   }
-  closedir(descriptors);
+}
+
+void SetLoopbackSendAhead(const std::string& peer, SendAhead ahead) {
+  const int port = LoopbackPort(peer);
+  if (port < 0) return;
+  for (int socket : SocketsTo(port))
+    SetBytes(socket, SO_SNDBUF, ahead == SendAhead::kLittle ? kLittleBytes : kBufferBytes);
 }
 
 }  // namespace rubato

@@ -5,15 +5,24 @@
 
 namespace rubato {
 
-// Which end of a connection this process has.
-enum class LoopbackSide { kClient, kServer };
-
 // Makes this process's connections to `peer`, as gRPC names it ("ipv4:127.0.0.1:7000"), fast if that is a loopback
 // address; does nothing elsewhere. Congestion control is made for networks: the paced kinds (BBR), which some systems
 // have as their default, halve what loopback carries, and so do buffers that grow beyond the cache. gRPC has no option
 // for either and does not show its sockets, hence they are looked for among the process's descriptors. What the system
 // does not allow is left as it is. Thread-safe.
-void TuneLoopbackSockets(const std::string& peer, LoopbackSide side);
+void TuneLoopbackSockets(const std::string& peer);
+
+// How much of what a client sends the system takes before the server reads it.
+enum class SendAhead {
+  // A whole message, so that its sender can turn to something else. As TuneLoopbackSockets leaves it.
+  kMessage,
+  // Little, so that all of it is read while it is in the caches. The sender is woken more often.
+  kLittle,
+};
+
+// Of this process's connections to `peer`, if that is a loopback address; does nothing elsewhere. Looks at all of the
+// process's descriptors, so it is for changes that are seldom. Thread-safe.
+void SetLoopbackSendAhead(const std::string& peer, SendAhead ahead);
 
 }  // namespace rubato
 

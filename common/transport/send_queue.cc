@@ -42,6 +42,7 @@ int SendQueue::StartNext(grpc::ByteBuffer* message) {
   } while (bundles_ && next != messages_.end() && bytes + Cost(next->second) <= most);
   bytes_ -= bytes;
   writing_ = true;
+  many_wait_ = many_wait_ ? !messages_.empty() : bytes_ >= kManyBytes;
   const int count = static_cast<int>(together.size());
   grpc::ByteBuffer bundle = Bundle(std::move(together));
   message->Swap(&bundle);

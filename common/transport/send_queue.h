@@ -25,6 +25,8 @@ class SendQueue {
   static constexpr size_t kBundleBytesMax = size_t{1} << 19;
   // Of those beside a larger one.
   static constexpr size_t kBesideLargeBytesMax = size_t{1} << 13;
+  // Of waiting messages, from which on there are many of them. Twice what one has by default.
+  static constexpr size_t kManyBytes = size_t{1} << 21;
 
   // Where little goes that waits behind a message of more than kBundleBytesMax.
   enum class Little { kBehind, kBefore };
@@ -49,6 +51,9 @@ class SendQueue {
   bool empty() const { return messages_.empty(); }
   // What was started last was little that goes before a large message, which is next.
   bool large_follows() const { return was_overtaken_; }
+  // kManyBytes have waited behind a message that was started, and there have been some ever since: what everything
+  // waits for is the peer. As of the last StartNext.
+  bool many_wait() const { return many_wait_; }
   // Waiting for more would bring nothing together.
   bool fills_bundle() const { return bytes_ >= kBundleBytesMax; }
 
@@ -64,6 +69,7 @@ class SendQueue {
   Messages messages_;
   size_t bytes_ = 0;
   bool writing_ = false;
+  bool many_wait_ = false;
   bool bundles_ = false;
   bool held_ = false;
   // By little, the large message that is first.

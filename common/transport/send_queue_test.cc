@@ -107,6 +107,29 @@ TEST(SendQueueTest, LittleGoesBeforeALargeMessageOnceIfSoDesired) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(SendQueueTest, ManyWaitFromSoManyBytesOnUntilNoneWait) {
+  SendQueue queue(4 * SendQueue::kManyBytes);
+  grpc::ByteBuffer message;
+  const auto start_next = [&] {
+    queue.WriteDone();
+    ASSERT_EQ(queue.StartNext(&message), 1);
+  };
+  const size_t half = SendQueue::kManyBytes / 2;
+  EXPECT_TRUE(queue.Push(Message(half)));
+  EXPECT_TRUE(queue.Push(Message(half)));
+  start_next();
+  // Behind what is being written there is half of it.
+  EXPECT_FALSE(queue.many_wait());
+  EXPECT_TRUE(queue.Push(Message(half)));
+  EXPECT_TRUE(queue.Push(Message(half)));
+  start_next();
+  EXPECT_TRUE(queue.many_wait());
+  start_next();
+  EXPECT_TRUE(queue.many_wait());
+  start_next();
+  EXPECT_FALSE(queue.many_wait());
+}
+
 TEST(SendQueueTest, NothingLeavesWhileItIsHeld) {
   SendQueue queue(10000);
   queue.set_held(true);

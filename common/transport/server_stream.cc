@@ -42,7 +42,7 @@ void ServerStream::Accept(RawExchangeService* service, grpc::ServerCompletionQue
 void ServerStream::Begin() {
   peer_ = call_->context.peer();
   identity_ = PeerIdentity(*call_->context.auth_context());
-  TuneLoopbackSockets(peer_, LoopbackSide::kServer);
+  TuneLoopbackSockets(peer_);
   call_->context.AddInitialMetadata(kTakesBundles, "1");
   {
     MutexLock lock(mu_);
