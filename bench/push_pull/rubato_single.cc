@@ -110,7 +110,10 @@ class SingleClient : public Client, private ExchangeClient::Handler {
         EncodeRequest(header, {grpc::Slice(const_cast<float*>(gradient), message_bytes(), grpc::Slice::STATIC_SLICE)}));
   }
 
-  void OnMessage(grpc::ByteBuffer message) override {
+  void OnMessages(std::vector<grpc::ByteBuffer> messages) override {
+    for (const grpc::ByteBuffer& message : messages) OnMessage(message);
+  }
+  void OnMessage(const grpc::ByteBuffer& message) {
     absl::Status status = Take(message);
     if (status.ok() && open_ > 0) return;
     if (status.ok() && sent_ > setup_.chunks()) memory_.CountTrip((sent_ - 1) % setup_.chunks());

@@ -78,8 +78,12 @@ class ProbeClient : public ExchangeClient::Handler {
     return id;
   }
 
-  void OnMessage(grpc::ByteBuffer message) override {
-    absl::StatusOr<DecodedReply> reply = DecodeReply(message);
+  void OnMessages(std::vector<grpc::ByteBuffer> messages) override {
+    for (const grpc::ByteBuffer& message : messages) TakeReply(DecodeReply(message));
+    changed_.NotifyAll();
+  }
+
+  void TakeReply(const absl::StatusOr<DecodedReply>& reply) {
     MutexLock lock(mu_);
     if (!reply.ok()) {
       status_ = reply.status();
@@ -89,7 +93,6 @@ class ProbeClient : public ExchangeClient::Handler {
     } else {
       answered_.push_back(reply->header.request_id());
     }
-    changed_.NotifyAll();
   }
 
   void OnDisconnected(absl::Status status) override {

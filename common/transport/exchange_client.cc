@@ -169,17 +169,13 @@ void ExchangeClient::PutOffRead() {
 }
 
 void ExchangeClient::Deliver(std::vector<grpc::ByteBuffer> messages) {
-  if (messages.size() == 1) {
-    handler_->OnMessage(std::move(messages.front()));
-    return handler_->OnMessagesEnd();
-  }
+  if (messages.size() == 1) return handler_->OnMessages(std::move(messages));
   // What is sent in answer waits for the rest, and travels together as well.
   {
     MutexLock lock(mu_);
     out_.set_held(true);
   }
-  for (grpc::ByteBuffer& each : messages) handler_->OnMessage(std::move(each));
-  handler_->OnMessagesEnd();
+  handler_->OnMessages(std::move(messages));
   {
     MutexLock lock(mu_);
     out_.set_held(false);

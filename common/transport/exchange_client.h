@@ -36,10 +36,9 @@ class ExchangeClient {
   class Handler {
    public:
     virtual ~Handler() = default;
-    // One message. May come before Create has returned.
-    virtual void OnMessage(grpc::ByteBuffer message) = 0;
-    // After the last of those that came together, or after one that came alone: whoever waits for them may be woken.
-    virtual void OnMessagesEnd() {}
+    // Messages that came together, at least one, in the order in which they were sent. What is sent from here travels
+    // together as well. May come before Create has returned.
+    virtual void OnMessages(std::vector<grpc::ByteBuffer> messages) = 0;
     // The stream is broken; the last call. Heard of within 50 ms if no answer is awaited, else at once. Comes once
     // after a Create that succeeded, unless Shutdown comes first. Never OK: Unavailable when the server ended the
     // stream or is gone (or keepalive did not reach it), ResourceExhausted when too much waited to be sent, otherwise

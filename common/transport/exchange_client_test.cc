@@ -206,7 +206,7 @@ TEST(ExchangeClientTest, ShutdownIsNotADisconnection) {
   ASSERT_TRUE(server.ok()) << server.status();
   class CountsCalls : public ExchangeClient::Handler {
    public:
-    void OnMessage(grpc::ByteBuffer) override { ++calls; }
+    void OnMessages(std::vector<grpc::ByteBuffer>) override { ++calls; }
     void OnDisconnected(absl::Status) override { ++calls; }
     int calls = 0;
   } handler;

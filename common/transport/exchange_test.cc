@@ -49,11 +49,14 @@ TEST(ExchangeTest, SmallAndEmptyMessagesGoBothWaysInOrder) {
 // Counts how often messages came together.
 class Groups : public Inbox {
  public:
-  void OnMessagesEnd() override { ++ends_; }
-  int ends() const { return ends_; }
+  void OnMessages(std::vector<grpc::ByteBuffer> messages) override {
+    ++groups_;
+    Inbox::OnMessages(std::move(messages));
+  }
+  int groups() const { return groups_; }
 
  private:
-  std::atomic<int> ends_{0};
+  std::atomic<int> groups_{0};
 };
 
 TEST(ExchangeTest, QueuedMessagesTravelTogetherAndSoDoTheirAnswers) {
@@ -71,7 +74,7 @@ TEST(ExchangeTest, QueuedMessagesTravelTogetherAndSoDoTheirAnswers) {
   client->Queue(ToBuffer(std::string(SendQueue::kBundleBytesMax, 'd')));
   EXPECT_TRUE(inbox.AwaitCount(5));
   client = nullptr;
-  EXPECT_EQ(inbox.ends(), 3);
+  EXPECT_EQ(inbox.groups(), 3);
 }
 
 TEST(ExchangeTest, LargeMessagesKeepEightInFlightInBothDirections) {
@@ -131,7 +134,9 @@ TEST(ExchangeTest, ManyConnectionsSendFromManyThreads) {
 // Sends every message back, so that with an echoing server what was once sent circulates for ever.
 class Returner : public Inbox {
  public:
-  void OnMessage(grpc::ByteBuffer message) override { client_.load()->Send(std::move(message)); }
+  void OnMessages(std::vector<grpc::ByteBuffer> messages) override {
+    for (grpc::ByteBuffer& message : messages) client_.load()->Send(std::move(message));
+  }
   void Start(ExchangeClient* client) {
     client_ = client;
     for (int i = 0; i < 8; ++i) client->Send(ToBuffer(std::string(1 << 20, 'x')));

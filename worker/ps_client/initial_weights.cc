@@ -123,9 +123,14 @@ void InitialWeights::OnConnected(int connection) {
   if (failed_.ok()) SendNext(connection);
 }
 
-void InitialWeights::OnMessage(int connection, grpc::ByteBuffer message, std::shared_ptr<const SharedMemoryLink>) {
-  const absl::StatusOr<DecodedReply> reply = DecodeReply(message);
+void InitialWeights::OnMessages(int connection, std::vector<grpc::ByteBuffer> messages,
+                                std::shared_ptr<const SharedMemoryLink>) {
   MutexLock lock(mu_);
+  for (const grpc::ByteBuffer& message : messages) TakeReply(connection, DecodeReply(message));
+  changed_.NotifyAll();
+}
+
+void InitialWeights::TakeReply(int connection, const absl::StatusOr<DecodedReply>& reply) {
   Server& server = servers_[static_cast<size_t>(connection)];
   if (!reply.ok() || !failed_.ok() || reply->header.request_id() != server.request) return;
   server.request = 0;
@@ -147,7 +152,6 @@ void InitialWeights::OnMessage(int connection, grpc::ByteBuffer message, std::sh
       RUBATO_NO_VALUE_OF(v1::ExchangeReply_Outcome_ExchangeReply_Outcome) : to_repeat_.push_back(connection);
       break;
   }
-  changed_.NotifyAll();
 }
 
 void InitialWeights::OnUnreachable(absl::Status status) {

@@ -82,7 +82,9 @@ class InitialWeights : private ServerConnections::Handler {
     uint64_t request = 0;
   };
 
-  void OnMessage(int connection, grpc::ByteBuffer message, std::shared_ptr<const SharedMemoryLink> memory) override;
+  void OnMessages(int connection, std::vector<grpc::ByteBuffer> messages,
+                  std::shared_ptr<const SharedMemoryLink> memory) override;
+  void TakeReply(int connection, const absl::StatusOr<DecodedReply>& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnConnected(int connection) override;
   void OnUnreachable(absl::Status status) override;
   std::vector<bool> AwaitsAnswer() override;

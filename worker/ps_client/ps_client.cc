@@ -4,12 +4,10 @@
 #include <limits>
 #include <optional>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/shared_memory/boot_id.h"
 #include "common/status.h"
 #include "common/task.h"
-#include "worker/ps_client/not_finite.h"
 
 namespace rubato::worker {
 namespace {
@@ -218,82 +216,6 @@ grpc::ByteBuffer PsClient::MakeRequest(const StepMachine::Request& request, cons
   return EncodeRequest(header, std::move(payload));
 }
 
-void PsClient::OnMessage(int connection, grpc::ByteBuffer message, std::shared_ptr<const SharedMemoryLink> memory) {
-  const absl::Time arrived = options_.clock->Now();
-  thread_local DecodedReply reply;  // Its header's memory is used again.
-  const absl::Cleanup let_go = [] { reply.payload = PayloadView(); };
-  const absl::Status decoded = DecodeReply(message, &reply);
-  int batch = -1;
-  std::vector<ArrivedWeights> weights;
-  bool stores = true;
-  {
-    MutexLock lock(mu_);
-    stores = !options_.keep_weights || lets_go_;
-    const SharedRegion* region = memory == nullptr ? nullptr : &memory->peer();
-    batch = decoded.ok() ? BeginStore(connection, reply, region, &weights) : FailOn(connection, decoded);
-  }
-  if (batch < 0) return;
-  const absl::Status status = stores ? Store(batch, weights) : absl::OkStatus();
-  bool wakes = false;
-  {
-    MutexLock lock(mu_);
-    storing_[batch] = false;
-    if (stop_) return;
-    if (!status.ok()) return Fail(Annotate(status, absl::StrCat("answer of ", connections_.name(connection))));
-    int64_t bytes = 0;
-    for (const ArrivedWeights& entry : weights) bytes += static_cast<int64_t>(entry.bytes);
-    counters_.received_bytes += bytes;
-    if (trace_.enabled()) Trace(batch, bytes, arrived);
-    trace_.OnEnd(batch);
-    TakeReply(batch, reply.header);
-    // Otherwise the step has moved, and they are asked for again.
-    if (options_.keep_weights && machine_.Have(batch)) {
-      kept_[batch] = std::make_shared<KeptWeights>(KeptWeights{std::move(weights), std::move(memory)});
-      to_store_[batch] = !stores;
-    }
-    untold_bytes_ += bytes;
-    wakes = untold_bytes_ >= kToldAfterBytes;
-  }
-  if (wakes) WakeTrainer();
-}
-
-int PsClient::FailOn(int connection, const absl::Status& status) {
-  Fail(Annotate(status, absl::StrCat("answer of ", connections_.name(connection))));
-  return -1;
-}
-
-int PsClient::BeginStore(int connection, const DecodedReply& reply, const SharedRegion* memory,
-                         std::vector<ArrivedWeights>* weights) {
-  if (stop_) return -1;
-  const int batch = machine_.BatchOf(reply.header.request_id());
-  if (batch < 0 || connection_of_batch_[batch] != connection || storing_[batch]) return -1;
-  if (reply.header.outcome() != v1::ExchangeReply::OK) {
-    TakeReply(batch, reply.header);
-    return -1;
-  }
-  if (HasRows(batch)) {
-    if (absl::Status taken = TakeRows(batch, reply, memory); !taken.ok()) return FailOn(connection, taken);
-    trace_.OnEnd(batch);
-    TakeReply(batch, reply.header);
-    return -1;
-  }
-  absl::StatusOr<std::vector<ArrivedWeights>> found =
-      FindWeights(options_.job, batching_.batches[batch], reply, memory);
-  if (!found.ok()) return FailOn(connection, found.status());
-  *weights = *std::move(found);
-  storing_[batch] = true;
-  return batch;
-}
-
-absl::Status PsClient::Store(int batch, const std::vector<ArrivedWeights>& weights) {
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const v1::ChunkPlacement& placement = options_.job.chunks(batching_.batches[batch].chunks[i]);
-    float* const place = options_.memory->Weights(placement.tensor(), placement.offset());
-    RUBATO_RETURN_IF_ERROR(DecodeWeights(weights[i], placement.length(), is_large_model_, place));
-  }
-  return absl::OkStatus();
-}
-
 void PsClient::OnConnected(int connection) {
   MutexLock lock(mu_);
   if (stop_) return;
@@ -314,45 +236,6 @@ std::vector<bool> PsClient::AwaitsAnswer() {
     if (machine_.HasOpen(static_cast<int>(batch))) awaits[connection_of_batch_[batch]] = true;
   }
   return awaits;
-}
-
-void PsClient::Trace(int batch, int64_t received_bytes, absl::Time arrived) {
-  const std::vector<uint32_t>& chunks = batching_.batches[batch].chunks;
-  ExchangeTrace::Stored stored = {
-      .arrived = arrived, .stored = options_.clock->Now(), .step = machine_.step(), .received_bytes = received_bytes};
-  if (examples_[batch] != 0) {
-    for (uint32_t chunk : chunks) stored.sent_bytes += static_cast<int64_t>(EncodedGradient(chunk).size());
-  }
-  trace_.Record(batch, chunks, stored);
-}
-
-void PsClient::TakeReply(int batch, const v1::ExchangeReply& reply) {
-  for (const v1::ChunkWeights& entry : reply.chunks()) {
-    if (entry.applied_to_version() >= 0) {
-      step_staleness_ = std::max(step_staleness_, entry.applied_to_version() - versions_[entry.chunk()]);
-    }
-    versions_[entry.chunk()] = entry.version();
-  }
-  // A push that is pending is sent again.
-  if (reply.push() != v1::ExchangeReply::PUSH_NONE && reply.push() != v1::ExchangeReply::PUSH_PENDING) {
-    ++counters_.pushes;
-  }
-  if (reply.outcome() == v1::ExchangeReply::OK) ++counters_.pulls;
-  if (reply.push() == v1::ExchangeReply::PUSH_NON_FINITE) {
-    ++counters_.non_finite;
-    if (options_.stop_on_non_finite) {
-      return Fail(
-          NotFiniteError(absl::StrCat(TaskName(options_.task), ", step ", machine_.current_step(), ": the gradient of ",
-                                      FirstOf(batch), " (or of what travels with it) is not finite")));
-    }
-  }
-  if (reply.outcome() == v1::ExchangeReply::WAITING) {
-    counters_.waiting_for = absl::StrCat("step ", machine_.step(), " ", reply.message(), " (", ServerOf(batch), ")");
-  }
-  if (absl::Status status = machine_.OnReply(reply.request_id(), reply); !status.ok()) {
-    return Fail(Annotate(status, ServerOf(batch)));
-  }
-  if (HasRows(batch)) AskAgainIfNeeded(batch);
 }
 
 void PsClient::Fail(absl::Status status) {

@@ -203,8 +203,8 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
   // The name of the batch's first tensor, or its table.
   const std::string& FirstOf(int batch) const;
   void Send(const StepMachine::Request& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnMessage(int connection, grpc::ByteBuffer message, std::shared_ptr<const SharedMemoryLink> memory) override;
-  void OnMessagesEnd() override { WakeTrainer(); }
+  void OnMessages(int connection, std::vector<grpc::ByteBuffer> messages,
+                  std::shared_ptr<const SharedMemoryLink> memory) override;
   void OnConnected(int connection) override;
   void OnUnreachable(absl::Status status) override;
   std::vector<bool> AwaitsAnswer() override;
@@ -231,12 +231,25 @@ class PsClient : public Parameters, private StepMachine::Sink, private ServerCon
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddGradients(const ChunkBatch& batch, const SharedMemoryLink* memory, v1::ExchangeRequest* header,
                     std::vector<grpc::Slice>* payload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The job has failed with what came on a connection. Returns -1.
-  int FailOn(int connection, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The batch of an OK answer and its weights, which nobody asks for again until they are in place; -1: it is an old
-  // answer, or there is nothing to put in place.
-  int BeginStore(int connection, const DecodedReply& reply, const SharedRegion* memory,
-                 std::vector<ArrivedWeights>* weights) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The job has failed with what came on a connection.
+  void FailOn(int connection, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Weights that an OK answer brought, on their way to their place.
+  struct Arrival {
+    int batch = -1;
+    const v1::ExchangeReply* header = nullptr;
+    std::vector<ArrivedWeights> weights;
+    int64_t bytes = 0;  // Of all of them.
+    // Whether they are to be stored, and how that went.
+    bool stores = true;
+    absl::Status stored;
+  };
+  // Takes an answer; `decoded`: whether it is one. If it brought weights, they are the last of `arrivals` from now on,
+  // and nobody asks for them again before EndStore. Returns how many bytes they have.
+  int64_t BeginStore(int connection, const absl::Status& decoded, const DecodedReply& reply,
+                     const SharedMemoryLink* memory, std::vector<Arrival>* arrivals) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // `came`: when the answer did.
+  void EndStore(int connection, const std::shared_ptr<const SharedMemoryLink>& memory, absl::Time came,
+                Arrival* arrival) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Writes the weights to their place. The trainer does not use them meanwhile.
   absl::Status Store(int batch, const std::vector<ArrivedWeights>& weights);
   // With keep_weights: the same with all that has come and is not there yet.

@@ -74,7 +74,7 @@ bool ServerConnections::all_share_memory() {
   return true;
 }
 
-void ServerConnections::OnMessage(int index, const Stream* stream, grpc::ByteBuffer message) {
+void ServerConnections::OnMessages(int index, const Stream* stream, std::vector<grpc::ByteBuffer> messages) {
   std::shared_ptr<const SharedMemoryLink> memory;
   {
     MutexLock lock(mu_);
@@ -82,7 +82,7 @@ void ServerConnections::OnMessage(int index, const Stream* stream, grpc::ByteBuf
     connections_[index].heard_at = options_.clock->Now();
     memory = connections_[index].memory;
   }
-  handler_->OnMessage(index, std::move(message), std::move(memory));
+  handler_->OnMessages(index, std::move(messages), std::move(memory));
 }
 
 void ServerConnections::OnDisconnected(int index, const Stream* stream, absl::Status status) {

@@ -36,12 +36,11 @@ class ServerConnections {
   class Handler {
    public:
     virtual ~Handler() = default;
-    // `memory` is shared with the server; null if tensors travel in messages. What the message says is there stays as
-    // it is as long as somebody holds the link and asks for nothing else in its place.
-    virtual void OnMessage(int connection, grpc::ByteBuffer message,
-                           std::shared_ptr<const SharedMemoryLink> memory) = 0;
-    // After the last of the messages that came together.
-    virtual void OnMessagesEnd() {}
+    // Messages that came together, at least one. `memory` is shared with the server; null if tensors travel in
+    // messages. What a message says is there stays as it is as long as somebody holds the link and asks for nothing
+    // else in its place.
+    virtual void OnMessages(int connection, std::vector<grpc::ByteBuffer> messages,
+                            std::shared_ptr<const SharedMemoryLink> memory) = 0;
     // It is open. What was sent through the one before it, and not answered, may be lost.
     virtual void OnConnected(int connection) = 0;
     // Unavailable: a server cannot be reached for longer than reconnect_timeout. Comes again as long as it cannot.
@@ -94,8 +93,9 @@ class ServerConnections {
   class Stream : public ExchangeClient::Handler {
    public:
     Stream(ServerConnections* owner, int index) : owner_(owner), index_(index) {}
-    void OnMessage(grpc::ByteBuffer message) override { owner_->OnMessage(index_, this, std::move(message)); }
-    void OnMessagesEnd() override { owner_->handler_->OnMessagesEnd(); }
+    void OnMessages(std::vector<grpc::ByteBuffer> messages) override {
+      owner_->OnMessages(index_, this, std::move(messages));
+    }
     void OnDisconnected(absl::Status status) override { owner_->OnDisconnected(index_, this, std::move(status)); }
 
    private:
@@ -115,7 +115,7 @@ class ServerConnections {
   };
 
   const v1::ServerInfo& ServerOf(int index) const { return options_.servers[index / options_.per_server]; }
-  void OnMessage(int index, const Stream* stream, grpc::ByteBuffer message);
+  void OnMessages(int index, const Stream* stream, std::vector<grpc::ByteBuffer> messages);
   void OnDisconnected(int index, const Stream* stream, absl::Status status);
   // The thread: opens what is not open, until the end.
   void Maintain();

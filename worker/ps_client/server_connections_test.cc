@@ -34,9 +34,10 @@ class Echo : public ConnectionHandler {
 // A worker's: counts, and waits up to half a minute.
 class Recorder : public ServerConnections::Handler {
  public:
-  void OnMessage(int connection, grpc::ByteBuffer, std::shared_ptr<const SharedMemoryLink> memory) override {
+  void OnMessages(int connection, std::vector<grpc::ByteBuffer> messages,
+                  std::shared_ptr<const SharedMemoryLink> memory) override {
     EXPECT_EQ(memory, nullptr);
-    Count([&] { ++messages_[connection]; });
+    Count([&] { messages_[connection] += static_cast<int>(messages.size()); });
   }
   void OnConnected(int connection) override {
     Count([&] { ++connected_[connection]; });

@@ -53,10 +53,11 @@ std::shared_ptr<Connection> EchoHandler::connection() {
   return connection_;
 }
 
-void Inbox::OnMessage(grpc::ByteBuffer message) {
-  std::string bytes = ToString(message);
+void Inbox::OnMessages(std::vector<grpc::ByteBuffer> messages) {
+  std::vector<std::string> bytes;
+  for (const grpc::ByteBuffer& message : messages) bytes.push_back(ToString(message));
   MutexLock lock(mu_);
-  messages_.push_back(std::move(bytes));
+  messages_.insert(messages_.end(), bytes.begin(), bytes.end());
   changed_.NotifyAll();
 }
 

@@ -55,7 +55,7 @@ class EchoHandler : public ExchangeServer::Handler {
 // A client's handler that keeps what comes.
 class Inbox : public ExchangeClient::Handler {
  public:
-  void OnMessage(grpc::ByteBuffer message) override;
+  void OnMessages(std::vector<grpc::ByteBuffer> messages) override;
   void OnDisconnected(absl::Status status) override;
 
   // Whether that many came within half a minute.
