@@ -21,8 +21,9 @@ class SendQueue {
   // What a message counts for beside its bytes, so that empty ones are bounded too.
   static constexpr size_t kMessageOverheadBytes = 256;
   // Of a bundle's messages together: half of what a message has by default (cluster.message_bytes), so that what is
-  // needed first waits no longer behind a bundle than behind a message.
-  static constexpr size_t kBundleBytesMax = size_t{1} << 19;
+  // needed first waits no longer behind a bundle than behind a message, and room for what is said of them beside it:
+  // eight of 64 KiB, or two of 256 KiB.
+  static constexpr size_t kBundleBytesMax = (size_t{1} << 19) + (size_t{1} << 14);
   // Of those beside a larger one.
   static constexpr size_t kBesideLargeBytesMax = size_t{1} << 13;
   // Of waiting messages, from which on there are many of them. Twice what one has by default.
