@@ -5,6 +5,10 @@
 
 namespace rubato {
 
+// memcpy of what the nearest caches do not hold: messages that have come, and where they go. glibc's copies more than a
+// few KiB by `rep movsb`, which waits for one line after another where vectors wait for several.
+void ColdCopy(void* to, const void* from, size_t bytes);
+
 // memcpy past the caches: what is written is not read from memory first, and does not take the place of what is in use.
 // For what is read next when the caches would have lost it anyway; otherwise memcpy is faster. Nobody may read the
 // bytes before FinishStreamingCopies.

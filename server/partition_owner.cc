@@ -14,13 +14,10 @@
 namespace rubato::server {
 namespace {
 
-// Up to this much payload, taking a request to another thread costs more than serving it.
-constexpr size_t kSmallBytes = size_t{64} << 10;
-
-// Whether this process has so few cores that reading the next message while one is applied gains nothing.
-bool HasNoCoreToSpare() {
+// That this process may use. All there are if that is not known.
+int NumCores() {
   cpu_set_t cores;
-  return sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) <= 2;
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : CPU_SETSIZE;
 }
 
 // Memory that tasks on this host can read, as long as there is some.
@@ -63,8 +60,7 @@ PartitionOwner::PartitionOwner(Options options)
       partition_(options_.chunks, options_.timeout, this, StalenessLimit(*options_.config)),
       leases_(options_.session_lives),
       trace_(options_.trace, options_.clock, options_.partition, options_.model, options_.job),
-      // Several partitions are there to be at work at the same time.
-      serves_all_at_once_(options_.config->cluster().partitions_per_server() <= 1 && HasNoCoreToSpare()),
+      serving_thread_(NumCores(), static_cast<int>(options_.config->cluster().partitions_per_server())),
       queue_(options_.clock, [this](absl::Time now) {
         partition_.OnTick(now);
         leases_.DropDead();
@@ -79,11 +75,9 @@ PartitionOwner::~PartitionOwner() {
 }
 
 void PartitionOwner::Submit(Incoming incoming) {
-  // A tensor's gradient in shared memory is large although its message is not, and the next one can be read while it is
-  // applied. What is said of a table may be anything.
-  const bool may_be_small = !incoming.in_shared_memory || incoming.table != nullptr;
-  const bool small = may_be_small && incoming.gradient_bytes <= kSmallBytes;
-  if (small || serves_all_at_once_) {
+  // What is said of a table may be anything.
+  const bool in_shared_memory = incoming.in_shared_memory && incoming.table == nullptr;
+  if (serving_thread_.IsCallers({incoming.gradient_bytes, in_shared_memory})) {
     if (queue_.TryRun([&] { Handle(std::move(incoming)); })) return;
   }
   const std::optional<uint32_t> kind = KindOf(incoming);
@@ -182,6 +176,7 @@ void PartitionOwner::Abort(uint64_t generation) {
 void PartitionOwner::Commit(v1::Plan plan, std::function<void(std::vector<v1::LostWorker>)> done) {
   Post([this, plan = std::move(plan), done = std::move(done)] {
     partition_.Commit(plan, options_.clock->Now());
+    serving_thread_.set_workers(plan.members_size());
     FinishTables();
     if (partition_.plan().cut().id() != cut_) captured_.clear();  // Given up.
     if (store_.keeps_pulled()) store_.KeepPulledOf(partition_.plan());

@@ -29,6 +29,7 @@
 #include "server/partition_trace.h"
 #include "server/rules/assignment.h"
 #include "server/rules/partition.h"
+#include "server/serving_thread.h"
 #include "server/slot_pool.h"
 #include "server/table_message.h"
 #include "server/table_store.h"
@@ -38,10 +39,9 @@
 namespace rubato::server {
 
 // One partition: rules, weights and update log, touched by one thread at a time, so the path from a push to the weights
-// takes no lock but the queue's. What is asked for waits for the partition's thread, where callbacks run, too. But a
-// small request over TCP to an idle partition is served by the thread that submits it, and if there are no cores to
-// spare every one over TCP is: waking another thread would take longer. Public methods are thread-safe, and only such a
-// Submit does not return at once.
+// takes no lock but the queue's. What is asked for waits for the partition's thread, where callbacks run, too. But some
+// requests to an idle partition are served by the thread that submits them (ServingThread). Public methods are
+// thread-safe, and only such a Submit does not return at once.
 class PartitionOwner : private PartitionSink {
  public:
   struct Options {
@@ -213,7 +213,7 @@ class PartitionOwner : private PartitionSink {
   bool log_failed_ = false;
   bool failed_ = false;
   bool told_disagreement_ = false;
-  const bool serves_all_at_once_;
+  ServingThread serving_thread_;
   WorkQueue queue_;  // Last: its thread uses everything above.
 };
 

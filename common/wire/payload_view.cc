@@ -1,8 +1,9 @@
 #include "common/wire/payload_view.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
+
+#include "common/streaming_copy.h"
 
 namespace rubato {
 
@@ -56,7 +57,7 @@ bool PayloadView::CopyTo(size_t offset, size_t bytes, void* out) const {
   if (!Holds(offset, bytes)) return false;
   uint8_t* to = static_cast<uint8_t*>(out);
   ForEachPiece(offset, bytes, [&to](ByteSpan piece) {
-    std::memcpy(to, piece.data(), piece.size());
+    ColdCopy(to, piece.data(), piece.size());
     to += piece.size();
   });
   return true;

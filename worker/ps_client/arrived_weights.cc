@@ -1,6 +1,5 @@
 #include "worker/ps_client/arrived_weights.h"
 
-#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -86,7 +85,7 @@ absl::Status DecodeWeights(const ArrivedWeights& weights, int64_t length, bool i
       StreamingCopy(out, weights.shared, weights.bytes);
       FinishStreamingCopies();
     } else {
-      std::memcpy(out, weights.shared, weights.bytes);
+      ColdCopy(out, weights.shared, weights.bytes);
     }
     return absl::OkStatus();
   }
