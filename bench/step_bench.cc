@@ -9,12 +9,14 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "bench/bench_output.h"
 #include "bench/job_server.h"
 #include "bench/push_pull/child.h"
+#include "bench/step/cpu_transfer.h"
 #include "bench/step/step_job.h"
 #include "bench/step/worker_loop.h"
 #include "common/status.h"
@@ -142,7 +144,9 @@ absl::Status Measure(const Flags& flags) {
     if (!started.ok()) return Annotate(started.status(), what.name);
     running.push_back(*std::move(started));
   }
+  std::vector<double> between_cpus;
   for (int round = -1; round < flags.rounds; ++round) {
+    between_cpus.push_back(OverwriteGbPerS(0, 1));
     for (Running& one : running) RUBATO_RETURN_IF_ERROR(RunOnce(flags.seconds, round >= 0, &one));
   }
   std::vector<BenchCase> cases;
@@ -159,6 +163,9 @@ absl::Status Measure(const Flags& flags) {
                       {"pull_wait_us_per_step", Median(one.pull_wait_us)}}});
   }
   PrintCases(cases);
+  std::cout << "CPU 0 overwrites what CPU 1 has read, GB/s in each round:";
+  for (const double rate : between_cpus) std::cout << absl::StreamFormat(" %.1f", rate);
+  std::cout << std::endl;
   return absl::OkStatus();
 }
 
