@@ -146,7 +146,7 @@ absl::Status Measure(const Flags& flags) {
   }
   std::vector<double> between_cpus;
   for (int round = -1; round < flags.rounds; ++round) {
-    between_cpus.push_back(OverwriteGbPerS(0, 1));
+    if (round >= 0) between_cpus.push_back(OverwriteGbPerS(0, 1));
     for (Running& one : running) RUBATO_RETURN_IF_ERROR(RunOnce(flags.seconds, round >= 0, &one));
   }
   std::vector<BenchCase> cases;

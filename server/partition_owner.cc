@@ -75,9 +75,7 @@ PartitionOwner::~PartitionOwner() {
 }
 
 void PartitionOwner::Submit(Incoming incoming) {
-  // What is said of a table may be anything.
-  const bool in_shared_memory = incoming.in_shared_memory && incoming.table == nullptr;
-  if (serving_thread_.IsCallers({incoming.gradient_bytes, in_shared_memory})) {
+  if (serving_thread_.IsCallers({incoming.gradient_bytes, incoming.in_shared_memory, incoming.table != nullptr})) {
     if (queue_.TryRun([&] { Handle(std::move(incoming)); })) return;
   }
   const std::optional<uint32_t> kind = KindOf(incoming);

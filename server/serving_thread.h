@@ -17,8 +17,10 @@ class ServingThread {
   struct Work {
     // Of the request's gradients.
     size_t gradient_bytes = 0;
-    // They are of tensors in shared memory: large although their message is not, and quickly read.
+    // They are not in the message, which is quickly read.
     bool in_shared_memory = false;
+    // Rows, of which there may be few; tensors' gradients in shared memory count as large.
+    bool is_of_table = false;
   };
 
   // How many cores the process may use, and how many partitions it has.
@@ -28,7 +30,8 @@ class ServingThread {
   void set_workers(int workers) { several_workers_ = workers > 1; }
 
   bool IsCallers(const Work& work) const {
-    if (!work.in_shared_memory && work.gradient_bytes <= kSmallBytes) return true;
+    const bool may_be_small = !work.in_shared_memory || work.is_of_table;
+    if (may_be_small && work.gradient_bytes <= kSmallBytes) return true;
     // Workers come to the end of a step at about the same time: while the gradient of one is applied, another's is
     // there to be read, and there is a core that has nothing else to do.
     return serves_large_ && (work.in_shared_memory || !several_workers_);

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bench/bench_output.h"
+#include "common/clock.h"
 
 namespace rubato::bench {
 namespace {
@@ -47,9 +47,9 @@ double OverwriteGbPerS(int writer, int reader) {
     for (int i = 0; i < kTimes; ++i) {
       while (turn != 2 * i) {
       }
-      const absl::Time begun = absl::Now();
+      const absl::Duration begun = ThreadCpuTime();
       for (uint64_t& word : shared) word = static_cast<uint64_t>(i);
-      rates.push_back(kBytes / absl::ToDoubleSeconds(absl::Now() - begun) / 1e9);
+      rates.push_back(kBytes / absl::ToDoubleSeconds(ThreadCpuTime() - begun) / 1e9);
       turn = 2 * i + 1;
     }
   });
