@@ -2,6 +2,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -24,6 +25,11 @@ std::string HostOf(const sockaddr_storage& name, socklen_t size) {
   char host[NI_MAXHOST] = "";
   getnameinfo(reinterpret_cast<const sockaddr*>(&name), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
   return std::string(absl::StripPrefix(host, "::ffff:"));
+}
+
+void SendUnpaced(int socket) {
+  constexpr char kReno[] = "reno";  // The one that every Linux has and lets everybody take.
+  setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof(kReno) - 1);
 }
 
 bool IsOutOfDescriptors(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }

@@ -16,6 +16,12 @@ int PortOf(int socket);
 // Of an address, without its port; an IPv4 address as such, also where it comes through IPv6.
 std::string HostOf(const sockaddr_storage& name, socklen_t size);
 
+// Takes a congestion control that does not pace (Reno), for connections within a machine: pacing (BBR's, which some
+// systems have as their default) makes them wait for timers. Before the socket connects or listens, since a connection
+// that has once been paced stays so; accepted ones have it from their listener. What the system does not allow is left
+// as it is.
+void SendUnpaced(int socket);
+
 // Whether accepting failed, with this errno, because process or machine has no descriptors or memory left. Whoever
 // waits can be accepted later; other errors are of the one connection.
 bool IsOutOfDescriptors(int error);

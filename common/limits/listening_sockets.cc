@@ -37,8 +37,9 @@ void SetPort(sockaddr* name, int port) {
   }
 }
 
-// Not open, with errno: it could not be had. `both_families`: of IPv6, and takes IPv4 too.
-FileDescriptor Bind(const addrinfo& address, int port, bool both_families) {
+// Not open, with errno: it could not be had. `both_families`: of IPv6, and takes IPv4 too. `of_loopback`: nobody else
+// can connect.
+FileDescriptor Bind(const addrinfo& address, int port, bool both_families, bool of_loopback) {
   FileDescriptor bound(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!bound.open()) return bound;
   const int on = 1;
@@ -47,6 +48,7 @@ FileDescriptor Bind(const addrinfo& address, int port, bool both_families) {
   setsockopt(bound.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   setsockopt(bound.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   if (address.ai_family == AF_INET6) setsockopt(bound.get(), IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
+  if (of_loopback) SendUnpaced(bound.get());
   SetPort(address.ai_addr, port);
   if (bind(bound.get(), address.ai_addr, address.ai_addrlen) == 0 && listen(bound.get(), SOMAXCONN) == 0) return bound;
   const int error = errno;
@@ -75,7 +77,7 @@ absl::StatusOr<ListeningSockets> ListenOn(const std::string& address) {
   result.port = parsed.port;
   if (wildcard) {
     RUBATO_ASSIGN_OR_RETURN(const Addresses any, Resolve(address, "::"));
-    FileDescriptor bound = Bind(*any, result.port, /*both_families=*/true);
+    FileDescriptor bound = Bind(*any, result.port, /*both_families=*/true, /*of_loopback=*/false);
     // A machine without IPv6 has the other alone.
     if (!bound.open() && errno == EADDRINUSE) return CannotListen(address, EADDRINUSE);
     if (bound.open()) {
@@ -87,7 +89,7 @@ absl::StatusOr<ListeningSockets> ListenOn(const std::string& address) {
   RUBATO_ASSIGN_OR_RETURN(const Addresses all, Resolve(address, wildcard ? "0.0.0.0" : parsed.host));
   int error = EADDRNOTAVAIL;
   for (const addrinfo* next = all.get(); next != nullptr; next = next->ai_next) {
-    FileDescriptor bound = Bind(*next, result.port, /*both_families=*/false);
+    FileDescriptor bound = Bind(*next, result.port, /*both_families=*/false, IsLoopback(parsed.host));
     if (!bound.open()) {
       error = errno;
       // Half of a name's addresses would be another task's.

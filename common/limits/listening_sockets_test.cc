@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include <string>
 
@@ -35,6 +36,28 @@ TEST(ListeningSocketsTest, AWildcardAndANameAreAllTheirAddresses) {
     if (address == "[::]:0" && !all.ok()) continue;  // A machine without IPv6.
     ASSERT_TRUE(all.ok()) << all.status();
     EXPECT_TRUE(Reaches("127.0.0.1", all->port)) << address;
+  }
+}
+
+std::string CongestionControl(int socket) {
+  char name[16] = {};
+  socklen_t size = sizeof(name);
+  EXPECT_EQ(getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+  return name;
+}
+
+TEST(ListeningSocketsTest, WhatComesOverLoopbackAloneIsNotPaced) {
+  const FileDescriptor untouched(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  for (const std::string address : {"127.0.0.1:0", "localhost:0"}) {
+    const absl::StatusOr<ListeningSockets> loopback = ListenOn(address);
+    ASSERT_TRUE(loopback.ok()) << loopback.status();
+    for (const FileDescriptor& socket : loopback->sockets) EXPECT_EQ(CongestionControl(socket.get()), "reno");
+  }
+  // Others come from a network, which is the system's matter.
+  const absl::StatusOr<ListeningSockets> all = ListenOn("0.0.0.0:0");
+  ASSERT_TRUE(all.ok()) << all.status();
+  for (const FileDescriptor& socket : all->sockets) {
+    EXPECT_EQ(CongestionControl(socket.get()), CongestionControl(untouched.get()));
   }
 }
 

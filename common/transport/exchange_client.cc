@@ -35,6 +35,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ExchangeClient::Options& option
   // Messages that were lost with a stream are sent again by its owner, who knows which.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   ApplyKeepalive(options.keepalive, &arguments);
+  TuneLoopbackChannel(options.address, &arguments);
   return OpenChannel(options.address, Party::kServer, options.server, options.security.get(), arguments);
 }
 

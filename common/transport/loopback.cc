@@ -2,8 +2,8 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <grpc/support/sync.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cstdint>
@@ -13,6 +13,22 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "common/http/listen_address.h"
+#include "common/sockets.h"
+
+// What grpc::ChannelArguments::SetSocketMutator takes. gRPC's public headers name the type only; this is what it has
+// been since 2016, and a function more since 1.33. It is called with each socket of the channel before that connects.
+struct grpc_socket_mutator_vtable {
+  bool (*mutate)(int descriptor, grpc_socket_mutator* self);
+  int (*compare)(grpc_socket_mutator* one, grpc_socket_mutator* other);
+  void (*destroy)(grpc_socket_mutator* self);
+  // Taken in place of `mutate` if it is not null.
+  bool (*mutate_for)(const void* descriptor_and_use, grpc_socket_mutator* self);
+};
+struct grpc_socket_mutator {
+  const grpc_socket_mutator_vtable* vtable;
+  gpr_refcount references;
+};
 
 namespace rubato {
 namespace {
@@ -21,7 +37,6 @@ namespace {
 constexpr int kBufferBytes = 1 << 20;
 // For SendAhead::kLittle: 128 KiB to 384 KiB were faster than more.
 constexpr int kLittleBytes = 1 << 18;
-constexpr char kCongestionControl[] = "reno";
 
 // The peer's port when it is a loopback address; -1 otherwise.
 int LoopbackPort(const std::string& peer) {
@@ -62,9 +77,34 @@ std::vector<int> SocketsTo(int port) {
   return sockets;
 }
 
+// One for all channels, which is never destroyed: the process has a reference.
+grpc_socket_mutator* UnpacedSockets() {
+  static const grpc_socket_mutator_vtable vtable = {
+      .mutate =
+          [](int descriptor, grpc_socket_mutator*) {
+            SendUnpaced(descriptor);
+            return true;
+          },
+      .compare = [](grpc_socket_mutator*, grpc_socket_mutator*) { return 0; },  // There is one.
+      .destroy = [](grpc_socket_mutator*) {},
+      .mutate_for = nullptr,
+  };
+  static grpc_socket_mutator* const mutator = [] {
+    static grpc_socket_mutator made = {.vtable = &vtable, .references = {}};
+    gpr_ref_init(&made.references, 1);
+    return &made;
+  }();
+  gpr_ref(&mutator->references);
+  return mutator;
+}
+
 void SetBytes(int socket, int option, int bytes) { setsockopt(socket, SOL_SOCKET, option, &bytes, sizeof(bytes)); }
 
 }  // namespace
+
+void TuneLoopbackChannel(const std::string& address, grpc::ChannelArguments* arguments) {
+  if (IsLoopback(address)) arguments->SetSocketMutator(UnpacedSockets());
+}
 
 void TuneLoopbackSockets(const std::string& peer) {
   const int port = LoopbackPort(peer);
@@ -72,7 +112,7 @@ void TuneLoopbackSockets(const std::string& peer) {
   for (int socket : SocketsTo(port)) {
     SetBytes(socket, SO_SNDBUF, kBufferBytes);
     SetBytes(socket, SO_RCVBUF, kBufferBytes);
-    setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kCongestionControl, sizeof(kCongestionControl) - 1);
+    SendUnpaced(socket);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "common/transport/loopback.h"
 
 #include <arpa/inet.h>
+#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 
@@ -55,6 +58,46 @@ class LoopbackTest : public testing::Test {
   int clients_[2] = {-1, -1};
   int port_ = 0;
 };
+
+// A port of a socket's end; 0 if it has none.
+int Port(int descriptor, int (*name_of)(int, sockaddr*, socklen_t*)) {
+  sockaddr_in name = {};
+  socklen_t size = sizeof(name);
+  return name_of(descriptor, reinterpret_cast<sockaddr*>(&name), &size) == 0 ? ntohs(name.sin_port) : 0;
+}
+
+TEST_F(LoopbackTest, AChannelsConnectionsAreNotPacedFromTheBeginning) {
+  const timeval deadline = {.tv_sec = 30, .tv_usec = 0};
+  ASSERT_EQ(setsockopt(listener_, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof(deadline)), 0);
+  for (int i = 0; i < 2; ++i) close(accept(listener_, nullptr, nullptr));  // Those of the fixture.
+  const std::string address = absl::StrCat("127.0.0.1:", port_);
+  grpc::ChannelArguments arguments;
+  TuneLoopbackChannel(address, &arguments);
+  // What a channel was made with lives as long as the channel.
+  const std::shared_ptr<grpc::Channel> channel =
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  channel->GetState(/*try_to_connect=*/true);
+  const int accepted = accept(listener_, nullptr, nullptr);
+  ASSERT_GE(accepted, 0) << "the channel did not connect within 30 s";
+  int found = 0;
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+    if (Port(descriptor, getpeername) != port_) continue;
+    if (Port(descriptor, getsockname) != Port(accepted, getpeername)) continue;
+    ++found;
+    EXPECT_EQ(Congestion(descriptor), "reno");
+  }
+  EXPECT_EQ(found, 1);
+  close(accepted);
+}
+
+TEST_F(LoopbackTest, AChannelToAnotherHostIsTheSystemsMatter) {
+  grpc::ChannelArguments arguments;
+  const int before = static_cast<int>(arguments.c_channel_args().num_args);
+  TuneLoopbackChannel("10.0.0.1:7000", &arguments);
+  EXPECT_EQ(arguments.c_channel_args().num_args, before);
+  TuneLoopbackChannel("localhost:7000", &arguments);
+  EXPECT_EQ(arguments.c_channel_args().num_args, before + 1);
+}
 
 TEST_F(LoopbackTest, TunesTheConnectionsToThatPeer) {
   TuneLoopbackSockets(absl::StrCat("ipv4:127.0.0.1:", port_));
