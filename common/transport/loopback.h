@@ -7,8 +7,8 @@
 
 namespace rubato {
 
-// Connections that a channel to "host:port" will make are not paced (common/sockets.h) if that is a loopback address;
-// does nothing elsewhere.
+// Connections that a channel to "host:port" will make are not paced (docs/decisions/0043) if that is a loopback
+// address; does nothing elsewhere.
 void TuneLoopbackChannel(const std::string& address, grpc::ChannelArguments* arguments);
 
 // Makes this process's connections to `peer`, as gRPC names it ("ipv4:127.0.0.1:7000"), fast if that is a loopback

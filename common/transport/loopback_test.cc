@@ -73,7 +73,6 @@ TEST_F(LoopbackTest, AChannelsConnectionsAreNotPacedFromTheBeginning) {
   const std::string address = absl::StrCat("127.0.0.1:", port_);
   grpc::ChannelArguments arguments;
   TuneLoopbackChannel(address, &arguments);
-  // What a channel was made with lives as long as the channel.
   const std::shared_ptr<grpc::Channel> channel =
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   channel->GetState(/*try_to_connect=*/true);
