@@ -12,10 +12,10 @@ namespace rubato {
 void TuneLoopbackChannel(const std::string& address, grpc::ChannelArguments* arguments);
 
 // Makes this process's connections to `peer`, as gRPC names it ("ipv4:127.0.0.1:7000"), fast if that is a loopback
-// address; does nothing elsewhere. Buffers that grow beyond the cache halve what loopback carries, and so does a paced
-// congestion control that nobody has kept from the connection before it was made. gRPC has no option for either and
-// does not show its sockets, hence they are looked for among the process's descriptors. What the system does not allow
-// is left as it is. Thread-safe.
+// address; does nothing elsewhere. Buffers that grow beyond the cache halve what loopback carries, and so does the
+// pacing of connections that were made without TuneLoopbackChannel or came to a port on all addresses. gRPC does not
+// show sockets that are connected, hence they are looked for among the process's descriptors. What the system does not
+// allow is left as it is. Thread-safe.
 void TuneLoopbackSockets(const std::string& peer);
 
 // How much of what a client sends the system takes before the server reads it.
