@@ -244,7 +244,7 @@ absl::StatusOr<Listener> Listen(const std::string& address, const TaskSecurity* 
   // Tasks ping an idle stream every five seconds.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
   builder.RegisterService(service);
   if (health != nullptr) builder.RegisterService(health);
   TsanRelease(service);  // To gRPC's threads.
