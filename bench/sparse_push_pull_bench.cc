@@ -335,6 +335,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
+  rubato::ScheduleAsBatch();
   rubato::bench::Flags flags;
   CLI::App app("Rows of an embedding table a second between a client and a server", "sparse_push_pull_bench");
   rubato::bench::AddFlags(&app, &flags);

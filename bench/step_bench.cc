@@ -226,6 +226,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
+  rubato::ScheduleAsBatch();
   rubato::bench::Flags flags;
   CLI::App app("What of a worker's speed is left with its parameters on a server");
   rubato::bench::AddFlags(&app, &flags);

@@ -30,6 +30,7 @@
 #include "common/stop_watcher.h"
 #include "common/storage/file.h"
 #include "common/task_log.h"
+#include "common/transport/process_tuning.h"
 #include "coordinator/coordinator_service.h"
 #include "coordinator/job_runner.h"
 #include "coordinator/model_offers.h"
@@ -248,6 +249,8 @@ absl::Status RunJob(const Flags& flags, const v1::JobConfig& given, const v1::Ta
 }
 
 int Main(int argc, char** argv) {
+  TuneProcess();
+  ScheduleToAnswer();
   Flags flags;
   CLI::App app("Rubato coordinator: says who takes part in a job and under which consistency rule.");
   app.add_option("--config", flags.config, "the job's textproto")->required();

@@ -31,6 +31,7 @@ constexpr absl::Duration kListenTimeout = absl::Seconds(10);
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
+  rubato::ScheduleAsBatch();
   CLI::App app("Rubato parameter server: holds a part of the weights and applies gradients to it.");
   std::string config_path;
   std::vector<std::string> overrides;

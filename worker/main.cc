@@ -88,6 +88,7 @@ int CountGpus() {
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
+  rubato::ScheduleAsBatch();
   CLI::App app("Rubato worker: computes gradients of its part of the data.");
   std::string config_path, coordinator, slow, network, metrics_listen, health_listen, role = "worker";
   std::vector<std::string> overrides;

@@ -14,12 +14,14 @@ namespace {
 template <auto Serve>
 absl::Status TunedServe(const Setup& setup, const Ready& ready) {
   TuneProcess();
+  ScheduleAsBatch();
   return Serve(setup, ready);
 }
 
 template <auto Connect>
 absl::StatusOr<std::unique_ptr<Client>> TunedConnect(const Setup& setup, const std::string& address) {
   TuneProcess();
+  ScheduleAsBatch();
   return Connect(setup, address);
 }
 

@@ -163,6 +163,7 @@ absl::Status Serve(const std::string& listen, const Environment& environment) {
 
 int Doctor(const DoctorOptions& options, const Environment& environment) {
   TuneProcess();
+  ScheduleAsBatch();
   if (!options.job.place.empty()) return ExamineRunning(options.job, environment);
   if (!options.serve) return Examine(options, environment);
   const absl::Status status = Serve(options.listen, environment);

@@ -9,8 +9,11 @@
 
 #include "cli/command/commands.h"
 #include "common/clock.h"
+#include "common/transport/process_tuning.h"
 
 int main(int argc, char** argv) {
+  // Of a job on this machine RunJob says otherwise.
+  rubato::ScheduleToAnswer();
   rubato::RealClock clock;
   std::error_code error;
   rubato::Environment environment;

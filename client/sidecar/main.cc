@@ -31,6 +31,7 @@ void CloseOthers(int descriptor) {
 
 int main(int argc, char** argv) {
   rubato::TuneProcess();
+  rubato::ScheduleAsBatch();
   CLI::App app("Rubato sidecar: the worker of a client's process, which starts it.");
   int descriptor = 3;
   bool quiet = false;

@@ -2,10 +2,40 @@
 
 #include <malloc.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
 
 #include "absl/synchronization/mutex.h"
 
 namespace rubato {
+namespace {
+
+// What sched_setattr(2) takes, in its first version; glibc has it only since 2.41.
+struct Scheduling {
+  uint32_t size = sizeof(Scheduling);
+  uint32_t policy;
+  uint64_t flags = 0;
+  int32_t nice;
+  uint32_t priority = 0;
+  // Of a policy without deadlines, the slice, in ns; 0: the system's own.
+  uint64_t runtime;
+  uint64_t deadline = 0;
+  uint64_t period = 0;
+};
+
+// Of the calling thread, whose nice value stays.
+void Schedule(int policy, uint64_t slice_ns) {
+  const Scheduling scheduling = {
+      .policy = static_cast<uint32_t>(policy), .nice = getpriority(PRIO_PROCESS, 0), .runtime = slice_ns};
+  if (syscall(SYS_sched_setattr, 0, &scheduling, 0) == 0) return;
+  const sched_param no_priority = {};
+  sched_setscheduler(0, policy, &no_priority);
+}
+
+}  // namespace
 
 void TuneProcess() {
 #ifdef __GLIBC__
@@ -17,12 +47,13 @@ void TuneProcess() {
 #endif
   // Debian's Abseil is built with its check on, which takes one lock of the whole process at each lock of gRPC's.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  ScheduleAsBatch();
 }
 
-void ScheduleAsBatch() {
-  const sched_param no_priority = {};
-  sched_setscheduler(0, SCHED_BATCH, &no_priority);
+void ScheduleAsBatch() { Schedule(SCHED_BATCH, 0); }
+
+void ScheduleToAnswer() {
+  constexpr uint64_t kSliceNs = 100'000;  // The shortest that the system takes.
+  Schedule(SCHED_OTHER, kSliceNs);
 }
 
 }  // namespace rubato
