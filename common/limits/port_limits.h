@@ -39,7 +39,7 @@ struct PortLimits {
   // Of gRPC's synchronous services: more than there may be copies of parts in flight.
   int threads = 96;
   // From a connection to the end of its handshakes: a task needs milliseconds, and whoever says nothing is gone then.
-  // Beside 128 workers on two cores, while they began, some took over 10 s.
+  // With 10 s some were cut off while 128 workers began on two cores.
   absl::Duration handshake_timeout = absl::Seconds(30);
   // A connection without a call; tasks connect again when they call.
   absl::Duration idle_timeout = absl::Minutes(5);
