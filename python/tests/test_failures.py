@@ -140,7 +140,9 @@ def test_a_process_that_goes_without_a_word_is_not_waited_for(how, status):
         for rank in range(2):
             job.start(rank, goes, how)
         assert job.outcome(1).exit_status == status
-        assert job.outcome(0).value >= 5
+        # Rank 1 came through step 4, of which it needed rank 0's gradients; rank 0 may be in that step when it hears of
+        # the loss.
+        assert job.outcome(0).value >= 4
         assert job.serve.end() == 0
         # Its sidecar has seen its end; nobody had to wait until its lease was over.
         assert "has ended without rubato_close" in why_it_left(job, 1)
