@@ -18,6 +18,7 @@
 #include "bench/push_pull/subject.h"
 #include "common/security/credentials.h"
 #include "common/status.h"
+#include "common/transport/process_tuning.h"
 
 namespace rubato::bench {
 namespace {
@@ -197,6 +198,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
 }  // namespace rubato::bench
 
 int main(int argc, char** argv) {
+  rubato::UseHugePages();
   rubato::bench::Flags flags;
   CLI::App app("Speed of PushPull against sockets, gRPC and shared memory");
   rubato::bench::AddFlags(&app, &flags);

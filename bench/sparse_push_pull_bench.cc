@@ -334,6 +334,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
 }  // namespace rubato::bench
 
 int main(int argc, char** argv) {
+  rubato::UseHugePages();
   rubato::TuneProcess();
   rubato::ScheduleAsBatch();
   rubato::bench::Flags flags;

@@ -30,6 +30,7 @@ constexpr absl::Duration kListenTimeout = absl::Seconds(10);
 }  // namespace
 
 int main(int argc, char** argv) {
+  rubato::UseHugePages();
   rubato::TuneProcess();
   rubato::ScheduleAsBatch();
   CLI::App app("Rubato parameter server: holds a part of the weights and applies gradients to it.");

@@ -87,6 +87,7 @@ int CountGpus() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  rubato::UseHugePages();
   rubato::TuneProcess();
   rubato::ScheduleAsBatch();
   CLI::App app("Rubato worker: computes gradients of its part of the data.");

@@ -30,6 +30,7 @@ void CloseOthers(int descriptor) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  rubato::UseHugePages();
   rubato::TuneProcess();
   rubato::ScheduleAsBatch();
   CLI::App app("Rubato sidecar: the worker of a client's process, which starts it.");

@@ -1,5 +1,6 @@
 #include "common/transport/process_tuning.h"
 
+#include <limits.h>
 #include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -7,7 +8,13 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
 namespace rubato {
@@ -26,6 +33,14 @@ struct Scheduling {
   uint64_t period = 0;
 };
 
+constexpr char kTunables[] = "GLIBC_TUNABLES";
+
+// Empty if it cannot be read.
+std::string ReadAll(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // Of the calling thread, whose nice value stays.
 void Schedule(int policy, uint64_t slice_ns) {
   const Scheduling scheduling = {
@@ -36,6 +51,28 @@ void Schedule(int policy, uint64_t slice_ns) {
 }
 
 }  // namespace
+
+std::optional<std::string> TunablesForHugePages(absl::string_view tunables, absl::string_view enabled) {
+  constexpr absl::string_view kHugePages = "glibc.malloc.hugetlb";
+  if (!absl::StrContains(enabled, "[madvise]") || absl::StrContains(tunables, kHugePages)) return std::nullopt;
+  return absl::StrCat(tunables, tunables.empty() ? "" : ":", kHugePages, "=1");
+}
+
+void UseHugePages() {
+  const char* const set = getenv(kTunables);
+  const std::optional<std::string> tunables =
+      TunablesForHugePages(set == nullptr ? "" : set, ReadAll("/sys/kernel/mm/transparent_hugepage/enabled"));
+  if (!tunables.has_value()) return;
+  char program[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+  std::string arguments = ReadAll("/proc/self/cmdline");  // Each ends with a zero.
+  if (length <= 0 || arguments.empty() || setenv(kTunables, tunables->c_str(), 1) != 0) return;
+  program[length] = '\0';
+  std::vector<char*> argv;
+  for (size_t at = 0; at < arguments.size(); at = arguments.find('\0', at) + 1) argv.push_back(&arguments[at]);
+  argv.push_back(nullptr);
+  execv(program, argv.data());  // Returns only if it fails.
+}
 
 void TuneProcess() {
 #ifdef __GLIBC__

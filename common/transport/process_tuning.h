@@ -1,9 +1,26 @@
 #ifndef RUBATO_COMMON_TRANSPORT_PROCESS_TUNING_H_
 #define RUBATO_COMMON_TRANSPORT_PROCESS_TUNING_H_
 
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
 namespace rubato {
 
-// Settings of the whole process that gRPC is faster with. To be called once, first thing in main.
+// Has what is allocated be in huge pages where the system gives them to those who ask ("madvise" is the choice in
+// /sys/kernel/mm/transparent_hugepage/enabled): what a message touches lies all over the heap, and with pages of 4 KiB
+// each place costs a walk through the page tables. glibc asks for them only if an environment variable says so when a
+// program starts (GLIBC_TUNABLES, from glibc 2.35 on), so that this starts the program anew, in the same process and
+// with the same arguments, if it is not set: to be called before anything else is done. If something fails the pages
+// are small.
+void UseHugePages();
+
+// What GLIBC_TUNABLES has to be for it, of what it is (empty: not set) and the text of that file; nothing: the program
+// stays as it is.
+std::optional<std::string> TunablesForHugePages(absl::string_view tunables, absl::string_view enabled);
+
+// Settings of the whole process that gRPC is faster with. To be called once, before gRPC is used.
 //
 // Freed memory is kept instead of given back to the system at once: gRPC allocates and frees buffers for every message,
 // and returning and faulting in their pages again is what costs most for messages of 1 MiB and more (glibc alone).
