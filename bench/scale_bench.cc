@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/bench_output.h"
+#include "common/transport/process_tuning.h"
 #include "server/rules/partition.h"
 
 namespace rubato::bench {
@@ -271,4 +272,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 }  // namespace rubato::bench
 
-int main(int argc, char** argv) { return rubato::bench::Run(argc, argv); }
+int main(int argc, char** argv) {
+  rubato::UseHugePages();  // As servers do.
+  return rubato::bench::Run(argc, argv);
+}

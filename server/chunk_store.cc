@@ -60,7 +60,7 @@ ChunkStore::ChunkStore(const v1::JobConfig& config, const ModelSpec& model, cons
       chunk.slots.push_back(slots_->Take(length));
       std::fill_n(chunk.slots.back()->data(), length, InitialSlotValue(optimizer_, slot));
     }
-    chunks_.emplace(index, std::move(chunk));
+    chunks_.Add(index, std::move(chunk));
   }
   if (config.checkpoint().every_steps() > 0 || config.checkpoint().every_seconds() > 0) ReserveForCheckpoints();
 }
@@ -112,7 +112,7 @@ FloatBuffer::Ptr ChunkStore::Allocate(int64_t size) {
 void ChunkStore::ReserveForCheckpoints() {
   std::map<int64_t, int64_t> arrays;  // Slots of each size.
   int64_t slot_bytes = 0;
-  for (auto& [index, chunk] : chunks_) {
+  for (Chunk& chunk : chunks_) {
     const int64_t length = chunk.placement.length();
     chunk.spares.Add(Allocate(length));
     const auto num_slots = static_cast<int64_t>(chunk.slots.size());
@@ -270,7 +270,7 @@ void ChunkStore::NotePulled(uint32_t index, const v1::TaskId& worker, int64_t ve
 }
 
 void ChunkStore::KeepPulledOf(const v1::Plan& plan) {
-  for (auto& [index, chunk] : chunks_) chunk.pulled.KeepMembers(plan);
+  for (Chunk& chunk : chunks_) chunk.pulled.KeepMembers(plan);
 }
 
 void ChunkStore::Assign(uint32_t index, const EncodedGradient& weights, std::optional<int64_t> updates) {

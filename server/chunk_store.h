@@ -8,7 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "common/float_buffer.h"
 #include "common/gradient_noise/gradient_meter.h"
 #include "common/model_spec.h"
@@ -21,6 +20,7 @@
 #include "proto/job_config.pb.h"
 #include "server/chunk_snapshot.h"
 #include "server/pulled_weights.h"
+#include "server/rules/by_chunk.h"
 #include "server/rules/chunk_rules.h"
 #include "server/rules/update_mix.h"
 #include "server/slot_pool.h"
@@ -145,7 +145,7 @@ class ChunkStore {
   const uint64_t seed_;
   const Allocator allocate_;
   const std::shared_ptr<SlotPool> slots_;
-  absl::flat_hash_map<uint32_t, Chunk> chunks_;
+  ByChunk<Chunk> chunks_;
   int64_t memory_bytes_ = 0;
   GradientMeter gradient_meter_;
 };

@@ -57,13 +57,8 @@ Partition::Partition(const std::vector<uint32_t>& chunks, absl::Duration timeout
   for (size_t i = 0; i < order_.size(); ++i) {
     const size_t position = i % kChunksOfRow;
     if (position == 0) workers_.emplace_back(std::min(kChunksOfRow, order_.size() - i));
-    chunks_.emplace(order_[i], ChunkRules(order_[i], staleness_limit, workers_.back(), position));
+    chunks_.Add(order_[i], ChunkRules(order_[i], staleness_limit, workers_.back(), position));
   }
-}
-
-const ChunkRules* Partition::Find(uint32_t chunk) const {
-  auto it = chunks_.find(chunk);
-  return it == chunks_.end() ? nullptr : &it->second;
 }
 
 int64_t Partition::highest_begun() const { return highest_begun_; }

@@ -11,6 +11,7 @@
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.pb.h"
 #include "proto/update_log.pb.h"
+#include "server/rules/by_chunk.h"
 #include "server/rules/chunk_rules.h"
 #include "server/rules/cut_capture.h"
 #include "server/rules/data_places.h"
@@ -111,7 +112,7 @@ class Partition {
   // Whoever is no member any more, for the acknowledgement of the plan in force.
   std::vector<v1::LostWorker> Lost() const { return places_.Lost(); }
   // Null when the chunk is not here.
-  const ChunkRules* Find(uint32_t chunk) const;
+  const ChunkRules* Find(uint32_t chunk) const { return chunks_.Find(chunk); }
   // For status: members' lowest clocks over the chunks, and the highest step begun.
   void Describe(v1::ServerProgress* progress) const;
   // For status: the steps that wait, one for each request, of up to 64 requests, the first four of each worker.
@@ -173,7 +174,7 @@ class Partition {
   PlanWindow window_;
   CutCapture cut_;
   DataPlaces places_;
-  absl::flat_hash_map<uint32_t, ChunkRules> chunks_;
+  ByChunk<ChunkRules> chunks_;
   std::vector<uint32_t> order_;  // Of chunks_, ascending.
   // What is known of workers on them: of some after another in that order together.
   std::vector<WorkersOnChunks> workers_;
