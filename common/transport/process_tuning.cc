@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -59,6 +60,7 @@ std::optional<std::string> TunablesForHugePages(absl::string_view tunables, absl
 }
 
 void UseHugePages() {
+  if (getauxval(AT_SECURE) != 0) return;  // The variable would not get through, now or after any start.
   const char* const set = getenv(kTunables);
   const std::optional<std::string> tunables =
       TunablesForHugePages(set == nullptr ? "" : set, ReadAll("/sys/kernel/mm/transparent_hugepage/enabled"));
