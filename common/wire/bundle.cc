@@ -28,6 +28,9 @@ constexpr uint32_t kTag = kBundleField << 3 | 2;
 constexpr std::array<uint8_t, 2> kTagBytes = {static_cast<uint8_t>((kTag & 0x7f) | 0x80), kTag >> 7};
 static_assert(kTag >> 7 < 0x80);
 
+// Of a message in a bundle: what goes before it, its header, and a chunk's payload.
+constexpr size_t kSlicesUsual = 3;
+
 grpc::Slice Part(const grpc::Slice& slice, size_t begin, size_t end) {
   const grpc_slice whole = slice.c_slice();
   grpc::Slice part(grpc_slice_sub(whole, begin, end), grpc::Slice::STEAL_REF);
@@ -42,7 +45,7 @@ class SliceCutter {
 
   // REQUIRES: [begin, end) is there, and not before what was cut last.
   grpc::ByteBuffer Cut(size_t begin, size_t end) {
-    std::vector<grpc::Slice> parts;
+    parts_.clear();
     while (begin < end) {
       const grpc::Slice& slice = (*slices_)[number_];
       if (begin >= start_ + slice.size()) {
@@ -51,16 +54,17 @@ class SliceCutter {
         continue;
       }
       const size_t part_end = std::min(end, start_ + slice.size());
-      parts.push_back(Part(slice, begin - start_, part_end - start_));
+      parts_.push_back(Part(slice, begin - start_, part_end - start_));
       begin = part_end;
     }
-    return grpc::ByteBuffer(parts.data(), parts.size());
+    return grpc::ByteBuffer(parts_.data(), parts_.size());
   }
 
  private:
   const std::vector<grpc::Slice>* const slices_;
   size_t number_ = 0;
-  size_t start_ = 0;  // Of that slice.
+  size_t start_ = 0;                // Of that slice.
+  std::vector<grpc::Slice> parts_;  // Of the message being cut.
 };
 
 }  // namespace
@@ -68,6 +72,7 @@ class SliceCutter {
 grpc::ByteBuffer Bundle(std::vector<grpc::ByteBuffer> messages) {
   if (messages.size() == 1) return std::move(messages.front());
   std::vector<grpc::Slice> all, slices;
+  all.reserve(kSlicesUsual * messages.size());
   for (const grpc::ByteBuffer& message : messages) {
     std::string front(kTagBytes.begin(), kTagBytes.end());
     AppendVarint(message.Length(), &front);

@@ -16,6 +16,12 @@ namespace {
 constexpr uint32_t kPayloadField = v1::ExchangeRequest::kPayloadFieldNumber;
 static_assert(v1::ExchangeReply::kPayloadFieldNumber == kPayloadField);
 
+// Of a message of one chunk, with some room.
+constexpr size_t kHeaderBytesUsual = 256;
+
+// Of its tag and its length.
+constexpr size_t kPayloadFieldBytesMax = 2 + 10;
+
 using Owner = std::shared_ptr<const void>;
 
 void ReleaseOwner(void* cell) {
@@ -26,7 +32,9 @@ void ReleaseOwner(void* cell) {
 grpc::ByteBuffer Encode(const google::protobuf::Message& header, std::vector<grpc::Slice> payload) {
   size_t payload_bytes = 0;
   for (const grpc::Slice& slice : payload) payload_bytes += slice.size();
-  std::string front = header.SerializeAsString();
+  std::string front;
+  front.reserve(header.ByteSizeLong() + kPayloadFieldBytesMax);
+  header.AppendToString(&front);
   if (payload_bytes > 0) {
     AppendVarint(kPayloadField << 3 | 2, &front);
     AppendVarint(payload_bytes, &front);
@@ -62,6 +70,7 @@ absl::StatusOr<PayloadView> Decode(const grpc::ByteBuffer& buffer, size_t payloa
   }
   FieldReader reader(slices, *message->GetDescriptor());
   std::string header;
+  header.reserve(kHeaderBytesUsual);
   size_t payload_offset = 0;
   size_t payload_bytes = 0;
   while (!reader.AtEnd()) {
@@ -81,7 +90,7 @@ absl::StatusOr<PayloadView> Decode(const grpc::ByteBuffer& buffer, size_t payloa
     }
   }
   if (!message->ParseFromString(header)) return NameBadField(header, *message);
-  return PayloadView(slices, payload_offset, payload_bytes);
+  return PayloadView(std::move(slices), payload_offset, payload_bytes);
 }
 
 }  // namespace

@@ -69,19 +69,8 @@ void SliceCursor::Advance(size_t bytes, Visit visit) {
     visit(slice.begin() + offset_, taken);
     offset_ += taken;
     bytes -= taken;
-    if (offset_ == slice.size()) {
-      slices_.remove_prefix(1);
-      offset_ = 0;
-    }
+    if (offset_ == slice.size()) NextSlice();
   }
-}
-
-bool SliceCursor::ReadByte(uint8_t* byte) {
-  if (remaining_ == 0) return false;
-  Advance(1, [byte](const uint8_t* data, size_t bytes) {
-    if (bytes == 1) *byte = *data;
-  });
-  return true;
 }
 
 bool SliceCursor::ReadVarint(int max_bytes, uint64_t* value) {

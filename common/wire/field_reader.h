@@ -24,13 +24,24 @@ class SliceCursor {
   size_t remaining() const { return remaining_; }
 
   // Each returns false at the end of the slices; how far the cursor then moved is unspecified.
-  bool ReadByte(uint8_t* byte);
+  bool ReadByte(uint8_t* byte) {
+    if (remaining_ == 0) return false;
+    while (offset_ == slices_.front().size()) NextSlice();
+    *byte = slices_.front().begin()[offset_++];
+    ++position_;
+    --remaining_;
+    return true;
+  }
   // Also false for a varint of more than `max_bytes` bytes.
   bool ReadVarint(int max_bytes, uint64_t* value);
   bool Skip(uint64_t bytes);
   bool Append(size_t bytes, std::string* out);
 
  private:
+  void NextSlice() {
+    slices_.remove_prefix(1);
+    offset_ = 0;
+  }
   // Calls visit(pointer, bytes) for each piece of the next `bytes`, which are there.
   template <typename Visit>
   void Advance(size_t bytes, Visit visit);

@@ -7,19 +7,19 @@
 
 namespace rubato {
 
-PayloadView::PayloadView(const std::vector<grpc::Slice>& slices, size_t offset, size_t bytes) {
+PayloadView::PayloadView(std::vector<grpc::Slice> slices, size_t offset, size_t bytes) {
   auto body = std::make_shared<Body>();
-  // Addresses within short slices are taken once these stay where they are.
-  body->slices.reserve(slices.size());
-  for (const grpc::Slice& slice : slices) {
+  body->slices = std::move(slices);
+  body->pieces.reserve(body->slices.size());
+  body->starts.reserve(body->slices.size());
+  for (const grpc::Slice& slice : body->slices) {
     if (body->bytes == bytes) break;
     if (offset >= slice.size()) {
       offset -= slice.size();
       continue;
     }
     const size_t part = std::min(bytes - body->bytes, slice.size() - offset);
-    body->slices.push_back(slice);
-    body->pieces.emplace_back(body->slices.back().begin() + offset, part);
+    body->pieces.emplace_back(slice.begin() + offset, part);
     body->starts.push_back(body->bytes);
     body->bytes += part;
     offset = 0;

@@ -22,7 +22,7 @@ class PayloadView {
   // Of no bytes.
   PayloadView() : body_(std::make_shared<const Body>()) {}
   // The bytes [offset, offset + bytes) of `slices` taken as one piece. REQUIRES: they are there.
-  PayloadView(const std::vector<grpc::Slice>& slices, size_t offset, size_t bytes);
+  PayloadView(std::vector<grpc::Slice> slices, size_t offset, size_t bytes);
 
   size_t size() const { return body_->bytes; }
   // One after another they are the payload. None is empty.
@@ -41,7 +41,7 @@ class PayloadView {
  private:
   // Shared, not copied with the view: short slices hold their bytes within themselves.
   struct Body {
-    std::vector<grpc::Slice> slices;
+    std::vector<grpc::Slice> slices;  // All of the message's, where they stay.
     std::vector<ByteSpan> pieces;
     std::vector<size_t> starts;  // Of each piece, in the payload.
     size_t bytes = 0;
