@@ -9,7 +9,7 @@ namespace rubato {
 
 PayloadView::PayloadView(std::vector<grpc::Slice> slices, size_t offset, size_t bytes) {
   auto body = std::make_shared<Body>();
-  body->slices = std::move(slices);
+  if (bytes > 0) body->slices = std::move(slices);
   body->pieces.reserve(body->slices.size());
   body->starts.reserve(body->slices.size());
   for (const grpc::Slice& slice : body->slices) {

@@ -41,7 +41,8 @@ class PayloadView {
  private:
   // Shared, not copied with the view: short slices hold their bytes within themselves.
   struct Body {
-    std::vector<grpc::Slice> slices;  // All of the message's, where they stay.
+    // All of the message's, where they stay; none if it has no payload.
+    std::vector<grpc::Slice> slices;
     std::vector<ByteSpan> pieces;
     std::vector<size_t> starts;  // Of each piece, in the payload.
     size_t bytes = 0;
