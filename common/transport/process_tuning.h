@@ -12,8 +12,8 @@ namespace rubato {
 // /sys/kernel/mm/transparent_hugepage/enabled): what a message touches lies all over the heap, and with pages of 4 KiB
 // each place costs a walk through the page tables. glibc asks for them only if an environment variable says so when a
 // program starts (GLIBC_TUNABLES, from glibc 2.35 on), so that this starts the program anew, in the same process and
-// with the same arguments, if it is not set: to be called before anything else is done. If something fails the pages
-// are small.
+// with the same arguments, if it is not set: to be called before anything else is done (docs/decisions/0044). If that
+// fails the pages are small.
 void UseHugePages();
 
 // What GLIBC_TUNABLES has to be for it, of what it is (empty: not set) and the text of that file; nothing: the program

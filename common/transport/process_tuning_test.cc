@@ -2,19 +2,24 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 
 namespace rubato {
 namespace {
+
+std::string TextOf(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 TEST(ProcessTuningTest, HugePagesAreAskedForWhereTheSystemLeavesItToPrograms) {
   EXPECT_EQ(TunablesForHugePages("", "always [madvise] never"), "glibc.malloc.hugetlb=1");
@@ -26,27 +31,17 @@ TEST(ProcessTuningTest, HugePagesAreAskedForWhereTheSystemLeavesItToPrograms) {
   EXPECT_EQ(TunablesForHugePages("", ""), std::nullopt);
 }
 
-// For the test below, which runs it in a process of its own.
-TEST(ProcessTuningTest, DISABLED_UsesHugePages) {
-  UseHugePages();
-  const char* const tunables = getenv("GLIBC_TUNABLES");
-  EXPECT_STREQ(tunables, "glibc.malloc.hugetlb=1");
-}
-
 TEST(ProcessTuningTest, AProgramThatUsesHugePagesIsStartedAnewWithItsArguments) {
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-  const std::string enabled(std::istreambuf_iterator<char>(file), {});
-  const bool asks = TunablesForHugePages("", enabled).has_value();
-  char name[] = "process_tuning_test", also[] = "--gtest_also_run_disabled_tests",
-       filter[] = "--gtest_filter=*DISABLED_UsesHugePages";
-  char* const argv[] = {name, also, filter, nullptr};
-  char* const nothing[] = {nullptr};
-  pid_t child;
-  ASSERT_EQ(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, argv, nothing), 0);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), asks ? 0 : 1);
+  const std::optional<std::string> tunables =
+      TunablesForHugePages("glibc.malloc.check=1", TextOf("/sys/kernel/mm/transparent_hugepage/enabled"));
+  const std::string program = "common/transport/testing/use_huge_pages";
+  const std::string command = "GLIBC_TUNABLES=glibc.malloc.check=1 " + program + " --one '' 'two words'";
+  FILE* const output = popen(command.c_str(), "r");
+  ASSERT_NE(output, nullptr);
+  std::string text;
+  for (int c = getc(output); c != EOF; c = getc(output)) text += static_cast<char>(c);
+  EXPECT_EQ(pclose(output), 0);
+  EXPECT_EQ(text, tunables.value_or("glibc.malloc.check=1") + "\n" + program + "\n--one\n\ntwo words\n");
 }
 
 TEST(ProcessTuningTest, ThreadsAndProcessesThatComeLaterAreBatchToo) {
