@@ -30,7 +30,7 @@ constexpr absl::Duration kSilence = absl::Hours(1);
 class Handler : public ConnectionHandler {
  public:
   Handler(server::ServerCore* core, const Clock* clock) : core_(core), clock_(clock) {}
-  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override {
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) override {
     messages_.fetch_add(1, std::memory_order_relaxed);
     core_->OnMessage(std::move(connection), message);
   }

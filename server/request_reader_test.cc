@@ -187,7 +187,7 @@ TEST_F(RequestReaderTest, LeavesGradientsWhereTheyArrived) {
   MakePush();
   absl::StatusOr<ReceivedRequest> received = Read(Bytes(std::vector<float>(20, 1.0f)), 54);
   ASSERT_TRUE(received.ok()) << received.status();
-  const std::vector<ByteSpan>& arrived = message_.payload.pieces();
+  const absl::Span<const ByteSpan> arrived = message_.payload.pieces();
   const EncodedGradient& whole = *received->request.contributions[0].gradient;
   ASSERT_EQ(whole.pieces.size(), 1u);
   EXPECT_EQ(whole.pieces[0].data(), arrived[0].data());

@@ -235,7 +235,7 @@ void ServerTask::OnStep(int64_t step) {
   trace_window_.BeginStep(step);
 }
 
-void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) {
+void ServerTask::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) {
   core_->OnMessage(std::move(connection), message);
 }
 

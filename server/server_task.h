@@ -66,7 +66,7 @@ class ServerTask : public Incarnation, private ExchangeServer::Handler {
   void Cancel(absl::Status why) override;
 
  private:
-  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override;
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) override;
   void OnClosed(uint64_t connection) override;
   // On the session's thread, which sends heartbeats, too, and so waits for nothing.
   void OnDirective(const v1::Directive& directive);

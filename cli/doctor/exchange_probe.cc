@@ -117,7 +117,7 @@ absl::StatusOr<std::unique_ptr<ProbeServer>> ProbeServer::Create(const std::stri
   return probe;
 }
 
-void ProbeServer::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) {
+void ProbeServer::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) {
   absl::StatusOr<DecodedRequest> request = DecodeRequest(message, kMaxPayloadBytes);
   v1::ExchangeReply reply;
   if (!request.ok()) {

@@ -30,7 +30,7 @@ class ProbeServer : private ExchangeServer::Handler {
 
  private:
   ProbeServer() : weights_(std::make_shared<const std::string>(kMaxPayloadBytes, '\0')) {}
-  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override;
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) override;
   void OnClosed(uint64_t) override {}
 
   const std::shared_ptr<const std::string> weights_;

@@ -36,7 +36,7 @@ TEST(ExchangeProbeTest, SaysThatNobodyAnswers) {
 // A parameter server, say, which refuses what is not of its job.
 class Refuser : public ExchangeServer::Handler {
  public:
-  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer) override {
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&&) override {
     v1::ExchangeReply reply;
     reply.set_outcome(v1::ExchangeReply::REFUSED);
     reply.set_message("this server is not in a job yet");

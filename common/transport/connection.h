@@ -29,7 +29,8 @@ class Connection {
   // Queues a message, ahead of those that wait with a higher priority number. After the end of the connection it is
   // silently dropped. When more bytes wait than the server's options allow, the connection is closed with
   // RESOURCE_EXHAUSTED. Some of the work of sending is done here, and the memory of messages may be released here.
-  virtual void Send(grpc::ByteBuffer message, int64_t priority) = 0;
+  // (Messages are handed on by reference: gRPC's buffers have no move, and a parameter by value would be a copy.)
+  virtual void Send(grpc::ByteBuffer&& message, int64_t priority) = 0;
 
   // The handler has no more use for a message of so many bytes that came on it. Until then they count towards the bound
   // on what a client may have unanswered.

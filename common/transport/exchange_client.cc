@@ -214,12 +214,12 @@ void ExchangeClient::OnEnd() {
   changed_.NotifyAll();
 }
 
-void ExchangeClient::Send(grpc::ByteBuffer message, int64_t priority) {
+void ExchangeClient::Send(grpc::ByteBuffer&& message, int64_t priority) {
   Queue(std::move(message), priority);
   Flush();
 }
 
-void ExchangeClient::Queue(grpc::ByteBuffer message, int64_t priority) {
+void ExchangeClient::Queue(grpc::ByteBuffer&& message, int64_t priority) {
   const size_t bytes = message.Length();
   bool taken = false, full = false;
   {

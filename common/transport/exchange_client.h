@@ -71,9 +71,9 @@ class ExchangeClient {
 
   // Queues a message, ahead of those that wait with a higher priority number; never blocks on the network. Dropped when
   // the stream is broken. Some of the work of sending is done here, and the memory of messages may be released here.
-  void Send(grpc::ByteBuffer message, int64_t priority = 0);
+  void Send(grpc::ByteBuffer&& message, int64_t priority = 0);
   // As Send, but the message waits for a Flush, or until what waits fills a bundle, so that it travels together.
-  void Queue(grpc::ByteBuffer message, int64_t priority = 0);
+  void Queue(grpc::ByteBuffer&& message, int64_t priority = 0);
   void Flush() { Advance(); }
 
   // False once the stream is broken or shut down.

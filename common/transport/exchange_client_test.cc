@@ -180,7 +180,7 @@ TEST(ExchangeClientTest, AServerThatDoesNotReadBreaksTheStreamWhenTooMuchWaits) 
   auto client = ExchangeClient::Create(options, &inbox);
   ASSERT_TRUE(client.ok()) << client.status();
   const grpc::ByteBuffer message = ToBuffer(std::string(1 << 20, 'x'));
-  for (int i = 0; i < 200; ++i) (*client)->Send(message);
+  for (int i = 0; i < 200; ++i) (*client)->Send(grpc::ByteBuffer(message));
   EXPECT_EQ(inbox.AwaitDisconnected().code(), absl::StatusCode::kResourceExhausted);
   service.End();
 }

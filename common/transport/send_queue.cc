@@ -14,7 +14,7 @@ size_t Cost(const grpc::ByteBuffer& message) { return message.Length() + SendQue
 
 }  // namespace
 
-bool SendQueue::Push(grpc::ByteBuffer message, int64_t priority) {
+bool SendQueue::Push(grpc::ByteBuffer&& message, int64_t priority) {
   const size_t cost = Cost(message);
   if (cost > bytes_max_ - bytes_) return false;
   bytes_ += cost;
@@ -34,16 +34,21 @@ int SendQueue::StartNext(grpc::ByteBuffer* message) {
     if (is_overtaken) next = second;
     most = is_overtaken ? kBesideLargeBytesMax : first + kBesideLargeBytesMax;
   }
-  std::vector<grpc::ByteBuffer> together;
+  auto end = next;
+  int count = 0;
   do {
-    bytes += Cost(next->second);
-    together.emplace_back().Swap(&next->second);
+    bytes += Cost(end->second);
+    ++end;
+    ++count;
+  } while (bundles_ && end != messages_.end() && bytes + Cost(end->second) <= most);
+  std::vector<grpc::ByteBuffer> together(count);
+  for (grpc::ByteBuffer& one : together) {
+    one.Swap(&next->second);
     next = messages_.erase(next);
-  } while (bundles_ && next != messages_.end() && bytes + Cost(next->second) <= most);
+  }
   bytes_ -= bytes;
   writing_ = true;
   many_wait_ = many_wait_ ? !messages_.empty() : bytes_ >= kManyBytes;
-  const int count = static_cast<int>(together.size());
   grpc::ByteBuffer bundle = Bundle(std::move(together));
   message->Swap(&bundle);
   return count;

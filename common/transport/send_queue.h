@@ -36,7 +36,7 @@ class SendQueue {
   explicit SendQueue(size_t bytes_max, Little little = Little::kBehind) : bytes_max_(bytes_max), little_(little) {}
 
   // Returns false, and takes nothing, when the bound would be passed.
-  bool Push(grpc::ByteBuffer message, int64_t priority = 0);
+  bool Push(grpc::ByteBuffer&& message, int64_t priority = 0);
 
   // The peer takes bundles.
   void AllowBundles() { bundles_ = true; }

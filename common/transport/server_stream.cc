@@ -175,7 +175,7 @@ void ServerStream::NoteUnheard(const Call& call) {
                                 message_bytes_most_, " bytes"));
 }
 
-void ServerStream::Send(grpc::ByteBuffer message, int64_t priority) {
+void ServerStream::Send(grpc::ByteBuffer&& message, int64_t priority) {
   const size_t bytes = message.Length();
   bool taken = false;
   {

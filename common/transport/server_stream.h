@@ -33,7 +33,7 @@ class ConnectionHandler {
 
   // One message. Each is to be answered by one Send: a client that says that it sends no more is told the end of the
   // stream once it has as many answers.
-  virtual void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) = 0;
+  virtual void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) = 0;
 
   // The connection has ended, for whatever reason; its last call. Comes once for every connection, also for one that
   // never sent a message.
@@ -68,7 +68,7 @@ class ServerStream : public Connection, public std::enable_shared_from_this<Serv
   uint64_t id() const override { return id_; }
   const std::string& peer() const override { return peer_; }
   const std::optional<Identity>& identity() const override { return identity_; }
-  void Send(grpc::ByteBuffer message, int64_t priority) override;
+  void Send(grpc::ByteBuffer&& message, int64_t priority) override;
   void Release(size_t bytes) override;
   void Close(absl::Status status) override;
 

@@ -70,7 +70,11 @@ class SliceCutter {
 }  // namespace
 
 grpc::ByteBuffer Bundle(std::vector<grpc::ByteBuffer> messages) {
-  if (messages.size() == 1) return std::move(messages.front());
+  if (messages.size() == 1) {
+    grpc::ByteBuffer alone;
+    alone.Swap(&messages.front());
+    return alone;
+  }
   std::vector<grpc::Slice> all, slices;
   all.reserve(kSlicesUsual * messages.size());
   for (const grpc::ByteBuffer& message : messages) {
@@ -105,14 +109,20 @@ absl::StatusOr<std::vector<grpc::ByteBuffer>> Unbundle(const grpc::ByteBuffer& b
   if (!bundle.Dump(&slices).ok()) return absl::InvalidArgumentError("bundle: it could not be decompressed");
   FieldReader reader(slices, *v1::ExchangeRequest::descriptor());
   SliceCutter cutter(&slices);
-  std::vector<grpc::ByteBuffer> messages;
+  std::vector<FieldReader::Field> fields;
   while (!reader.AtEnd()) {
     RUBATO_ASSIGN_OR_RETURN(const FieldReader::Field field, reader.Next());
     if (field.number != kBundleField) {
       return absl::InvalidArgumentError(
           absl::StrCat(reader.Name(field.number), ": beside bundle; allowed: bundle alone"));
     }
-    messages.push_back(cutter.Cut(field.content, field.end));
+    fields.push_back(field);
+  }
+  // A buffer can be swapped but not moved, so that a list that grew would copy them.
+  std::vector<grpc::ByteBuffer> messages(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    grpc::ByteBuffer message = cutter.Cut(fields[i].content, fields[i].end);
+    messages[i].Swap(&message);
   }
   return messages;
 }

@@ -1,8 +1,12 @@
 #include "common/wire/exchange_codec.h"
 
+#include <grpc/slice.h>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
@@ -19,9 +23,6 @@ static_assert(v1::ExchangeReply::kPayloadFieldNumber == kPayloadField);
 // Of a message of one chunk, with some room.
 constexpr size_t kHeaderBytesUsual = 256;
 
-// Of its tag and its length.
-constexpr size_t kPayloadFieldBytesMax = 2 + 10;
-
 using Owner = std::shared_ptr<const void>;
 
 void ReleaseOwner(void* cell) {
@@ -32,15 +33,20 @@ void ReleaseOwner(void* cell) {
 grpc::ByteBuffer Encode(const google::protobuf::Message& header, std::vector<grpc::Slice> payload) {
   size_t payload_bytes = 0;
   for (const grpc::Slice& slice : payload) payload_bytes += slice.size();
-  std::string front;
-  front.reserve(header.ByteSizeLong() + kPayloadFieldBytesMax);
-  header.AppendToString(&front);
+  std::string payload_front;
   if (payload_bytes > 0) {
-    AppendVarint(kPayloadField << 3 | 2, &front);
-    AppendVarint(payload_bytes, &front);
+    AppendVarint(kPayloadField << 3 | 2, &payload_front);
+    AppendVarint(payload_bytes, &payload_front);
   }
-  payload.insert(payload.begin(), grpc::Slice(front));
-  return grpc::ByteBuffer(payload.data(), payload.size());
+  const size_t header_bytes = header.ByteSizeLong();
+  grpc_slice front = grpc_slice_malloc(header_bytes + payload_front.size());
+  header.SerializeWithCachedSizesToArray(GRPC_SLICE_START_PTR(front));
+  std::copy(payload_front.begin(), payload_front.end(), GRPC_SLICE_START_PTR(front) + header_bytes);
+  absl::InlinedVector<grpc::Slice, 4> all;
+  all.reserve(1 + payload.size());
+  all.emplace_back(front, grpc::Slice::STEAL_REF);
+  all.insert(all.end(), payload.begin(), payload.end());
+  return grpc::ByteBuffer(all.data(), all.size());
 }
 
 // After protobuf refused `header` as a whole: the status that names the field at fault. Fields are independent of each

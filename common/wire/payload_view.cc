@@ -8,8 +8,9 @@
 namespace rubato {
 
 PayloadView::PayloadView(std::vector<grpc::Slice> slices, size_t offset, size_t bytes) {
+  if (bytes == 0) return;
   auto body = std::make_shared<Body>();
-  if (bytes > 0) body->slices = std::move(slices);
+  body->slices = std::move(slices);
   body->pieces.reserve(body->slices.size());
   body->starts.reserve(body->slices.size());
   for (const grpc::Slice& slice : body->slices) {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 #include "common/byte_span.h"
 
 namespace rubato {
@@ -20,13 +22,15 @@ namespace rubato {
 class PayloadView {
  public:
   // Of no bytes.
-  PayloadView() : body_(std::make_shared<const Body>()) {}
+  PayloadView() = default;
   // The bytes [offset, offset + bytes) of `slices` taken as one piece. REQUIRES: they are there.
   PayloadView(std::vector<grpc::Slice> slices, size_t offset, size_t bytes);
 
-  size_t size() const { return body_->bytes; }
+  size_t size() const { return body_ == nullptr ? 0 : body_->bytes; }
   // One after another they are the payload. None is empty.
-  const std::vector<ByteSpan>& pieces() const { return body_->pieces; }
+  absl::Span<const ByteSpan> pieces() const {
+    return body_ == nullptr ? absl::Span<const ByteSpan>() : absl::MakeConstSpan(body_->pieces);
+  }
 
   // The bytes [offset, offset + bytes) if they lie in one piece; null otherwise, or when they are not all there.
   const void* Contiguous(size_t offset, size_t bytes) const;
@@ -39,12 +43,14 @@ class PayloadView {
   bool CopyTo(size_t offset, size_t bytes, void* out) const;
 
  private:
+  static constexpr size_t kPiecesUsual = 2;
+
   // Shared, not copied with the view: short slices hold their bytes within themselves.
   struct Body {
-    // All of the message's, where they stay; none if it has no payload.
+    // All of the message's, where they stay.
     std::vector<grpc::Slice> slices;
-    std::vector<ByteSpan> pieces;
-    std::vector<size_t> starts;  // Of each piece, in the payload.
+    absl::InlinedVector<ByteSpan, kPiecesUsual> pieces;
+    absl::InlinedVector<size_t, kPiecesUsual> starts;  // Of each piece, in the payload.
     size_t bytes = 0;
   };
 
@@ -55,6 +61,7 @@ class PayloadView {
   size_t PieceAt(size_t offset) const;
   bool Holds(size_t offset, size_t bytes) const { return offset <= size() && bytes <= size() - offset; }
 
+  // Null: no bytes.
   std::shared_ptr<const Body> body_;
 };
 

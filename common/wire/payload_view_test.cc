@@ -19,7 +19,7 @@ std::string Copy(const PayloadView& view, size_t offset, size_t n) {
   return copy;
 }
 
-std::vector<std::string> Texts(const std::vector<ByteSpan>& pieces) {
+std::vector<std::string> Texts(absl::Span<const ByteSpan> pieces) {
   std::vector<std::string> texts;
   for (const ByteSpan& piece : pieces) texts.emplace_back(piece.begin(), piece.end());
   return texts;

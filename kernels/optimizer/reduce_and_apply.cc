@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/streaming_copy.h"
 #include "kernels/optimizer/gradient_reader.h"
 #include "kernels/optimizer/reduce_loops.h"
@@ -114,7 +114,7 @@ RUBATO_TARGET_AVX512 void RunAvx512(const Call& call) { Run(call); }
 void ReduceAndApplyOn(Isa isa, const UpdateRule& rule, const EncodedGradient* contributions, int count,
                       const float* weights_in, float* weights_out, const float* const* slots_in,
                       float* const* slots_out, int64_t n, uint32_t* moved_crc32s) {
-  std::vector<GradientReader> readers;
+  absl::InlinedVector<GradientReader, 4> readers;
   readers.reserve(count);
   for (int k = 0; k < count; ++k) readers.emplace_back(isa, contributions[k], n);
   const bool is_alone = count == 1 && contributions[0].weight == 1 && rule.l2 == 0;

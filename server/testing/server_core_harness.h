@@ -33,7 +33,7 @@ class FakeConnection : public Connection {
   uint64_t id() const override { return id_; }
   const std::string& peer() const override { return peer_; }
   const std::optional<Identity>& identity() const override { return identity_; }
-  void Send(grpc::ByteBuffer message, int64_t priority) override {
+  void Send(grpc::ByteBuffer&& message, int64_t priority) override {
     absl::StatusOr<DecodedReply> reply = DecodeReply(message);
     EXPECT_TRUE(reply.ok()) << reply.status();
     MutexLock lock(mu_);

@@ -78,7 +78,7 @@ class CountingConnection : public Connection {
   const std::string& peer() const override { return peer_; }
   const std::optional<Identity>& identity() const override { return identity_; }
   void Close(absl::Status) override {}
-  void Send(grpc::ByteBuffer message, int64_t) override {
+  void Send(grpc::ByteBuffer&& message, int64_t) override {
     const absl::StatusOr<DecodedReply> reply = DecodeReply(message);
     RUBATO_FUZZ_CHECK(reply.ok(), reply.status());
     const v1::ExchangeReply& header = reply->header;

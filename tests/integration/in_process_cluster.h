@@ -80,7 +80,7 @@ class InProcessCluster {
     std::unique_ptr<SharedMemoryListener> shared;
     std::unique_ptr<server::ServerCore> core;
     std::unique_ptr<ExchangeServer> transport;
-    void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override {
+    void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) override {
       core->OnMessage(std::move(connection), message);
     }
     void OnClosed(uint64_t connection) override { core->OnClosed(connection); }

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 // A server's: sends every message back, or nothing.
 class Echo : public ConnectionHandler {
  public:
-  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override {
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) override {
     connection->Send(std::move(message), 0);
   }
   void OnClosed(uint64_t) override {}

@@ -23,7 +23,7 @@ std::string ToString(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-void EchoHandler::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) {
+void EchoHandler::OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) {
   if (echo_) connection->Send(std::move(message), 0);
   MutexLock lock(mu_);
   connection_ = std::move(connection);

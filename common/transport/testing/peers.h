@@ -35,7 +35,7 @@ class EchoHandler : public ExchangeServer::Handler {
  public:
   explicit EchoHandler(bool echo = true) : echo_(echo) {}
 
-  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer message) override;
+  void OnMessage(std::shared_ptr<Connection> connection, grpc::ByteBuffer&& message) override;
   void OnClosed(uint64_t connection_id) override;
 
   bool AwaitMessages(int count);
