@@ -64,7 +64,8 @@ std::vector<std::string> PartFlags(const StepSetup& setup, const std::string& ro
                                     absl::StrCat("--message_bytes=", setup.message_bytes),
                                     absl::StrCat("--partitions=", setup.partitions),
                                     absl::StrCat("--shared_memory=", setup.shared_memory ? "true" : "false"),
-                                    absl::StrCat("--overlap=", setup.overlap ? "true" : "false")};
+                                    absl::StrCat("--overlap=", setup.overlap ? "true" : "false"),
+                                    absl::StrCat("--copies=", setup.copies ? "true" : "false")};
   if (!cores.empty()) flags.push_back(absl::StrCat("--cores=", absl::StrJoin(cores, ",")));
   return flags;
 }
@@ -131,6 +132,10 @@ std::vector<Case> Cases(StepSetup setup) {
                              {"tcp, no overlap", true, tcp_serial, {{0}}, {1}}};
   setup.workers = tcp.workers = 2;
   cases.push_back({"2 alone", false, setup, {{0}, {1}}, {}});
+  // What no program is above that has a server and sends by TCP: the same, and the system's copies.
+  StepSetup copies = setup;
+  copies.copies = true;
+  cases.push_back({"2 alone, copies of TCP", false, copies, {{0}, {1}}, {}});
   // Workers that fill the CPUs stay on one each, as `rubato run` and `rubato train` start them.
   cases.push_back({"2 workers, shared memory", true, setup, {{0}, {1}}, {0, 1}});
   cases.push_back({"2 workers, tcp", true, tcp, {{0}, {1}}, {0, 1}});
@@ -216,6 +221,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--workers", flags->setup.workers)->group("");
   app->add_option("--shared_memory", flags->setup.shared_memory)->group("");
   app->add_option("--overlap", flags->setup.overlap)->group("");
+  app->add_option("--copies", flags->setup.copies)->group("");
   app->add_option("--server", flags->server)->group("");
   app->add_option("--index", flags->index)->group("");
   app->add_option("--cores", flags->cores)->delimiter(',')->group("");

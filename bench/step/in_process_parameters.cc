@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/status.h"
 #include "kernels/optimizer/initializer.h"
 #include "kernels/optimizer/reduce_and_apply.h"
 #include "kernels/optimizer/update_rule.h"
@@ -9,8 +10,8 @@
 namespace rubato::bench {
 
 InProcessParameters::InProcessParameters(const v1::JobConfig& config, const ModelSpec& spec, worker::Model* model,
-                                         Backend* backend)
-    : optimizer_(config.optimizer()) {
+                                         Backend* backend, LoopbackCopies* copies)
+    : optimizer_(config.optimizer()), copies_(copies) {
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const int index = static_cast<int>(i);
     Tensor tensor;
@@ -28,6 +29,7 @@ InProcessParameters::InProcessParameters(const v1::JobConfig& config, const Mode
 }
 
 absl::StatusOr<bool> InProcessParameters::BeginStep(Step* step) {
+  if (!copied_.ok()) return copied_;
   *step = step_;
   ++step_.step;
   return true;
@@ -41,6 +43,13 @@ void InProcessParameters::PushTensor(int index, const Pushed&) {
   std::vector<float*> slots;
   for (const FloatBuffer::Ptr& slot : tensor.slots) slots.push_back(slot->data());
   ReduceAndApply(rule, &gradient, 1, tensor.weights, tensor.weights, slots.data(), slots.data(), tensor.elements);
+  if (copies_ != nullptr) copied_.Update(Copy(&tensor));
+}
+
+absl::Status InProcessParameters::Copy(Tensor* tensor) {
+  const size_t bytes = sizeof(float) * tensor->elements;
+  RUBATO_RETURN_IF_ERROR(copies_->Move(tensor->gradient, bytes, &tensor->received_gradient));
+  return copies_->Move(tensor->weights, bytes, &tensor->received_weights);
 }
 
 }  // namespace rubato::bench

@@ -26,6 +26,8 @@ struct StepSetup {
   bool shared_memory = true;
   // Weights are waited for layer by layer and gradients pushed layer by layer; otherwise all at once.
   bool overlap = true;
+  // Without a server only: gradients and weights go through TCP nevertheless, from the process to itself.
+  bool copies = false;
 };
 
 // The MNIST multilayer perceptron, 784-512-512-10, with momentum in SYNC on one server. There is no coordinator:

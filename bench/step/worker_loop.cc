@@ -60,7 +60,11 @@ absl::Status WorkerLoop::SetUp(const StepSetup& setup, uint32_t index, bool has_
   if (has_server) {
     RUBATO_RETURN_IF_ERROR(Connect(index));
   } else {
-    parameters_ = std::make_unique<InProcessParameters>(job_.config, job_.model, model_.get(), backend_.get());
+    if (setup.copies) {
+      RUBATO_ASSIGN_OR_RETURN(copies_, LoopbackCopies::Create());
+    }
+    parameters_ =
+        std::make_unique<InProcessParameters>(job_.config, job_.model, model_.get(), backend_.get(), copies_.get());
   }
   if (has_server && !setup.overlap) parameters_ = std::make_unique<AllAtOnce>(client_.get(), tensors);
   source_ = std::make_unique<PausedSource>(setup.batch, 784, 10, index + 1, &clock_);

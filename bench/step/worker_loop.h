@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "bench/step/loopback_copies.h"
 #include "bench/step/paused_source.h"
 #include "bench/step/step_job.h"
 #include "common/clock.h"
@@ -54,6 +55,7 @@ class WorkerLoop {
   std::unique_ptr<worker::Model> model_;
   std::optional<worker::ReplicatedModel> replicated_;
   std::unique_ptr<worker::ModelMemory> memory_;
+  std::unique_ptr<LoopbackCopies> copies_;
   std::unique_ptr<worker::Parameters> parameters_;
   // Null without a server; `parameters_` then may stand before it.
   std::unique_ptr<worker::PsClient> client_;
