@@ -132,7 +132,7 @@ std::vector<Case> Cases(StepSetup setup) {
                              {"tcp, no overlap", true, tcp_serial, {{0}}, {1}}};
   setup.workers = tcp.workers = 2;
   cases.push_back({"2 alone", false, setup, {{0}, {1}}, {}});
-  // What no program is above that has a server and sends by TCP: the same, and the system's copies.
+  // About what a program with a server can reach over TCP at most: the same, and the system's copies.
   StepSetup copies = setup;
   copies.copies = true;
   cases.push_back({"2 alone, copies of TCP", false, copies, {{0}, {1}}, {}});

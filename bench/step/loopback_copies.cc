@@ -1,11 +1,13 @@
 #include "bench/step/loopback_copies.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/strings/str_cat.h"
 #include "bench/push_pull/sockets.h"
 #include "bench/push_pull/subject.h"
 #include "common/status.h"
@@ -15,6 +17,9 @@ namespace {
 
 // At a time; the sockets' buffers hold more.
 constexpr size_t kPieceBytes = 256 << 10;
+
+// What has been sent is usually there at once.
+constexpr int kTimeoutMs = 10000;
 
 }  // namespace
 
@@ -46,7 +51,17 @@ absl::Status LoopbackCopies::Move(const void* data, size_t bytes, std::vector<ch
     }
     const ssize_t moved = recv(receives_, place->data() + received, bytes - received, MSG_DONTWAIT);
     if (moved < 0 && errno != EAGAIN) return SystemError("recv");
+    if (moved == 0)
+      return absl::InternalError(absl::StrCat("loopback: closed after ", received, " of ", bytes, " bytes"));
     received += std::max<ssize_t>(moved, 0);
+    if (moved > 0) continue;
+    pollfd waits = {receives_, POLLIN, 0};
+    const int ready = poll(&waits, 1, kTimeoutMs);
+    if (ready < 0 && errno != EINTR) return SystemError("poll");
+    if (ready == 0) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("loopback: ", received, " of ", bytes, " bytes came, and no more for 10 seconds"));
+    }
   }
   return absl::OkStatus();
 }

@@ -19,7 +19,8 @@ class LoopbackCopies {
   static absl::StatusOr<std::unique_ptr<LoopbackCopies>> Create();
   ~LoopbackCopies();
 
-  // Sends these bytes, and receives them into memory of its own at `place`, which grows as needed.
+  // Sends these bytes, and receives them into memory of its own at `place`, which grows as needed. Internal if the
+  // system refuses; DeadlineExceeded if nothing comes for 10 seconds.
   absl::Status Move(const void* data, size_t bytes, std::vector<char>* place);
 
  private:
